@@ -16,6 +16,7 @@ std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_formats();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_list();
+std::unique_ptr<Command> make_phantom();
 std::unique_ptr<Command> make_preview();
 std::unique_ptr<Command> make_report();
 
@@ -25,6 +26,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
                                     make_preview(),
                                     std::make_unique<Estimate>(),
                                     std::make_unique<Advise>(),
+                                    make_phantom(),
                                     std::make_unique<AnswerPlan>(),
                                     std::make_unique<Generate>(),
                                     std::make_unique<Logits>(),

@@ -23,6 +23,9 @@ constexpr std::array kLibraries = {"libcudart.so.13", "libcuda.so.1",      "libc
 constexpr std::array<std::string_view, 10> kCapabilities = {"7.5", "8.0",  "8.6",  "8.7",  "8.9",
                                                             "9.0", "10.0", "10.3", "12.0", "12.1"};
 
+// Of a script's copies and fills, those that are made: tensors of so many numbers are followed (agent/values.py).
+constexpr int64_t kKeptBytes = int64_t{1} << 20;
+
 void check_memory(const std::string& name, int64_t memory_bytes) {
   if (memory_bytes < 1 || memory_bytes > kUnlimitedBytes) {
     throw Error("the GPU '" + name + "' has " + std::to_string(memory_bytes) + " bytes of memory; expected 1 to " +
@@ -52,9 +55,40 @@ using Count = long();
 // Null where no stubs are loaded.
 Count* counter(const char* name) { return reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, name)); }
 
-void set_environment(const char* name, const std::string& value) { setenv(name, value.c_str(), /*overwrite=*/1); }
+std::map<std::string, std::string> variables_of(const PhantomGpu& gpu) {
+  return {{"FATHOM_PHANTOM_NAME", gpu.name},
+          {"FATHOM_PHANTOM_CAPABILITY", gpu.compute_capability},
+          {"FATHOM_PHANTOM_MULTIPROCESSORS", std::to_string(gpu.multiprocessors)},
+          {"FATHOM_PHANTOM_MEMORY", std::to_string(gpu.unlimited ? kUnlimitedBytes : gpu.memory_bytes)},
+          {"FATHOM_PHANTOM_PLACEMENT", std::to_string(gpu.placement)},
+          {"FATHOM_PHANTOM_SEGMENTS", gpu.segments.string()}};
+}
+
+constexpr const char* kIncomplete = "build fathom completely; lib/fathom-phantom belongs beside the binary";
 
 }  // namespace
+
+std::map<std::string, std::string> variables_of(const std::filesystem::path& folder, const PhantomGpu& gpu,
+                                                const Script& script) {
+  check(gpu);
+  for (const char* library : kLibraries) {
+    if (std::filesystem::exists(folder / library)) continue;
+    throw Error("the phantom GPU's library " + (folder / library).string() + " is not there", kIncomplete);
+  }
+  if (folder.string().find_first_of(" :") != std::string::npos) {
+    throw Error(folder.string() + " has a blank or a colon in its name, with which LD_PRELOAD ends a library's",
+                "move fathom to a folder without one");
+  }
+  std::map<std::string, std::string> variables = variables_of(gpu);
+  variables["FATHOM_PHANTOM_KEPT"] = std::to_string(kKeptBytes);
+  variables["FATHOM_PHANTOM_FOLDER"] = folder.string();
+  variables["FATHOM_PHANTOM_REPORT"] = script.report.string();
+  variables["FATHOM_PHANTOM_STEPS"] = std::to_string(script.steps);
+  const char* own = std::getenv("PYTHONPATH");
+  variables["PYTHONPATH"] =
+      (folder / "agent").string() + (own != nullptr && *own != '\0' ? ":" + std::string(own) : "");
+  return variables;
+}
 
 void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
   check(gpu);
@@ -65,18 +99,12 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
                   "start the process without LD_PRELOAD of CUDA libraries");
     }
   }
-  set_environment("FATHOM_PHANTOM_NAME", gpu.name);
-  set_environment("FATHOM_PHANTOM_CAPABILITY", gpu.compute_capability);
-  set_environment("FATHOM_PHANTOM_MULTIPROCESSORS", std::to_string(gpu.multiprocessors));
-  set_environment("FATHOM_PHANTOM_MEMORY", std::to_string(gpu.unlimited ? kUnlimitedBytes : gpu.memory_bytes));
-  set_environment("FATHOM_PHANTOM_PLACEMENT", std::to_string(gpu.placement));
-  set_environment("FATHOM_PHANTOM_SEGMENTS", gpu.segments.string());
+  for (const auto& [name, value] : variables_of(gpu)) setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
   for (const char* library : kLibraries) {
     const std::string path = (folder / library).string();
     // Global, so that the symbols are found whatever asks for them; never closed.
     if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
-      throw Error("the phantom GPU's library " + path + " cannot be loaded: " + dlerror(),
-                  "build fathom completely; lib/fathom-phantom belongs beside the binary");
+      throw Error("the phantom GPU's library " + path + " cannot be loaded: " + dlerror(), kIncomplete);
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 namespace fathom::phantom_gpu {
@@ -37,6 +38,17 @@ inline constexpr int64_t kUnlimitedBytes = int64_t{8} << 40;
 // LibTorch's dependencies with what is already there. Throws Error when CUDA's own runtime is already loaded or a stub
 // is missing.
 void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu);
+
+// A program's script, in whose Python fathom's agent (agent/agent.py) writes down what it took of the pretended GPU.
+struct Script {
+  std::filesystem::path report;  // the folder into which each of its processes writes a file of JSON
+  int64_t steps = 0;             // of its optimizer after which it is ended; 0: it ends by itself
+};
+// The variables with which a process starts that is to have the GPU and the agent; both are in `folder`, as for
+// load_stubs. Its Python puts the stubs under itself (agent/sitecustomize.py), which PYTHONPATH leads it to, before
+// what that says already. Throws Error where a file is missing, or the GPU cannot be pretended.
+std::map<std::string, std::string> variables_of(const std::filesystem::path& folder, const PhantomGpu& gpu,
+                                                const Script& script);
 
 // The stubs of this process pretend another amount of memory, of which others have taken `taken_bytes`, and another
 // placement from now on, as if it had been started with them. Everything must have been given back to the driver

@@ -131,7 +131,7 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
       {"list",
        "WHAT is required (gpus (configs/gpus.yaml) or models (configs/models)); `fathom list --help` says more"},
       {"train good.yaml --gpu H100",
-       "train has no option --gpu, which is one of estimate, advise; did you mean --phantom-gpu?"},
+       "train has no option --gpu, which is one of estimate, advise, phantom; did you mean --phantom-gpu?"},
       {"estimate good.yaml --explian", "estimate has no option --explian; did you mean --explain?"},
       {"estimate good.yaml -g H100",
        "estimate has no option -g; did you mean --gpu? `fathom estimate --help` says more"},

@@ -15,6 +15,7 @@ struct phantom_gpu {
   size_t memory_bytes;
   size_t taken_bytes;            // of them, by others: never free
   unsigned long long placement;  // 0: ascending addresses; else the seed of scattered ones
+  size_t kept_bytes;             // copies and fills of up to so much are made: device memory can be read; 0: none is
   int log;                       // 1: kernel launches, 2: memory calls too, on stderr
   int threads_per_multiprocessor;
   int blocks_per_multiprocessor;
@@ -31,6 +32,14 @@ enum { PHANTOM_THREADS_PER_BLOCK = 1024 };
 // Address space without memory behind it; null where none is left.
 void* phantom_reserve(size_t bytes, size_t alignment);
 void phantom_unreserve(void* begin);
+// Whether it lies in the device's address space.
+bool phantom_is_device(const void* pointer);
+// True if a real device could reach all of it: host memory, or inside one segment.
+bool phantom_reaches(const void* pointer, size_t bytes);
+// Whether all of it is host memory that was registered.
+bool phantom_is_registered(const char* begin, size_t bytes);
+// Where variables of kernels lie.
+void* phantom_symbol(void);
 // Counts `bytes` of the device's memory as used; false if the device has no more.
 bool phantom_take(size_t bytes);
 void phantom_give_back(size_t bytes);
@@ -58,6 +67,12 @@ void phantom_goes_to(void* stream);
 long phantom_launches(void);
 long phantom_launches_of_all(void);
 long phantom_recorded_of_all(void);
+// Hears of each copy from the device: the address that is read, and so many bytes.
+// The function that is set is called on the thread that copies. An exported function, for phantom_gpu/agent.
+typedef void phantom_reader(const void* from, size_t bytes);
+void phantom_on_read(phantom_reader* reader);
+// Tells once, where device memory can be read, that a function was called which the phantom GPU has not.
+long phantom_unsupported(const char* name, long result);
 // Remembers the error for cudaGetLastError, and returns it.
 int phantom_fail(int error);
 // A small object whose address is the handle.

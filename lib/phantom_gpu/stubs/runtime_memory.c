@@ -1,4 +1,4 @@
-// Device memory that is only address space, pinned host memory that is ordinary memory, and copies that move nothing.
+// Device memory that is only address space, and pinned host memory that is ordinary memory.
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -28,10 +28,15 @@ static unsigned long long random_state;
 
 __attribute__((constructor(102))) static void reserve_space(void) {
   // Under `ulimit -v` less must do, but never so little that it and not the pretended memory runs out. The protection
-  // keeps anybody from reading what is not there.
+  // keeps anybody from reading what is not there, but for scripts, some of whose values are.
+  const int protection = phantom_gpu()->kept_bytes ? PROT_READ | PROT_WRITE : PROT_NONE;
   for (; space_bytes / 2 >= phantom_gpu()->memory_bytes; space_bytes /= 2) {
-    char* start = mmap(NULL, space_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char* start = mmap(NULL, space_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) continue;
+    // A page that is written is to cost a page, in this process alone.
+    madvise(start, space_bytes, MADV_NOHUGEPAGE);
+    madvise(start, space_bytes, MADV_DONTFORK);
+    madvise(start, space_bytes, MADV_DONTDUMP);
     space = (char*)(((uintptr_t)start + PHANTOM_GRANULE - 1) & ~(uintptr_t)(PHANTOM_GRANULE - 1));
     space_bytes -= PHANTOM_GRANULE;
     break;
@@ -164,6 +169,7 @@ static bool remove_segment(const void* begin) {
     struct segment* segment = *link;
     *link = segment->next;
     used_bytes -= segment->physical_bytes;
+    if (phantom_gpu()->kept_bytes) madvise(segment->begin, segment->bytes, MADV_DONTNEED);
     free(segment);
     return true;
   }
@@ -288,7 +294,7 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
 }
 cudaError_t cudaHostUnregister(void* pointer) { return unpin(pointer); }
 
-static bool is_device(const void* pointer) {
+bool phantom_is_device(const void* pointer) {
   return (const char*)pointer >= space && (const char*)pointer < space + space_bytes;
 }
 
@@ -296,7 +302,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, c
   memset(attributes, 0, sizeof *attributes);
   attributes->type = cudaMemoryTypeUnregistered;
   attributes->device = -1;
-  if (is_device(pointer)) {
+  if (phantom_is_device(pointer)) {
     attributes->type = cudaMemoryTypeDevice;
     attributes->device = 0;
     attributes->devicePointer = (void*)pointer;
@@ -314,11 +320,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, c
   return cudaSuccess;
 }
 
-// ---- copies ----
-
-// True if a real device could reach all of it: host memory, or inside one segment.
-static bool reachable(const void* pointer, size_t bytes) {
-  if (!is_device(pointer)) return true;
+bool phantom_reaches(const void* pointer, size_t bytes) {
+  if (!phantom_is_device(pointer)) return true;
   const char* begin = pointer;
   bool inside = false;
   pthread_mutex_lock(&mutex);
@@ -329,7 +332,7 @@ static bool reachable(const void* pointer, size_t bytes) {
   return inside;
 }
 
-static bool is_registered(const char* begin, size_t bytes) {
+bool phantom_is_registered(const char* begin, size_t bytes) {
   bool inside = false;
   pthread_mutex_lock(&mutex);
   for (const struct pinned* block = pinned_blocks; block && !inside; block = block->next) {
@@ -339,70 +342,4 @@ static bool is_registered(const char* begin, size_t bytes) {
   return inside;
 }
 
-// Whole pages of memory that was registered are given back, which makes them zeros too: states and weights that lie in
-// the host's memory may be more than this machine has.
-static void put_zeros(char* to, size_t bytes) {
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  char *first = (char*)round_up((size_t)to, page), *end = (char*)((size_t)(to + bytes) / page * page);
-  if (first >= end || !is_registered(to, bytes) || madvise(first, (size_t)(end - first), MADV_DONTNEED)) {
-    memset(to, 0, bytes);
-    return;
-  }
-  memset(to, 0, (size_t)(first - to));
-  memset(end, 0, (size_t)(to + bytes - end));
-}
-
-// What would come from the device is zeros. What would go there is not even read: it may be mapped from a file that is
-// larger than this machine's memory.
-static cudaError_t copy(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return cudaSuccess;
-  if (!reachable(to, bytes) || !reachable(from, bytes)) return phantom_fail(cudaErrorInvalidValue);
-  if (is_device(to) != is_device(from) && phantom_wait(NULL)) return phantom_fail(cudaErrorStreamCaptureUnsupported);
-  if (is_device(to) || is_device(from)) phantom_launched();
-  if (is_device(to)) return cudaSuccess;
-  if (is_device(from)) {
-    put_zeros(to, bytes);
-  } else {
-    memmove(to, from, bytes);
-  }
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind) {
-  (void)kind;
-  return copy(to, from, bytes);
-}
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  (void)kind;
-  phantom_goes_to(stream);
-  return copy(to, from, bytes);
-}
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  (void)kind;
-  phantom_goes_to(stream);
-  cudaError_t error = cudaSuccess;
-  for (size_t row = 0; row < height && !error; row++) {
-    error = copy((char*)to + row * to_pitch, (const char*)from + row * from_pitch, width);
-  }
-  return error;
-}
-cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
-                               enum cudaMemcpyKind kind) {
-  (void)symbol, (void)from, (void)bytes, (void)offset, (void)kind;
-  return cudaSuccess;
-}
-cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  (void)value;
-  phantom_launched();
-  return reachable(to, bytes) ? cudaSuccess : phantom_fail(cudaErrorInvalidValue);
-}
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  phantom_goes_to(stream);
-  return cudaMemset(to, value, bytes);
-}
-cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
-  (void)symbol;
-  *pointer = space + space_bytes - PHANTOM_GRANULE;
-  return cudaSuccess;
-}
+void* phantom_symbol(void) { return space + space_bytes - PHANTOM_GRANULE; }

@@ -222,7 +222,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   (void)start, (void)end;
-  *milliseconds = 0;
+  *milliseconds = phantom_gpu()->kept_bytes ? 1 : 0;  // scripts that time kernels divide by it
   return cudaSuccess;
 }
 

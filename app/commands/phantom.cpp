@@ -1,0 +1,126 @@
+// `fathom phantom -- python train.py`: what a PyTorch script takes of a GPU that is not there.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "app/installation.h"
+#include "app/shared_options.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/system_error.h"
+#include "launch/command.h"
+#include "phantom_gpu/gpu.h"
+#include "report/script_answer.h"
+
+namespace fathom::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own, which goes with it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "fathom-phantom-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw system_error("no temporary folder " + pattern, errno);
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<report::ScriptProcess> processes_in(const fs::path& folder) {
+  std::vector<report::ScriptProcess> processes;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
+    if (file.path().extension() != ".json") continue;
+    processes.push_back(
+        report::ScriptProcess::from_json(read_json(file.path()), "what the script's Python told of itself"));
+  }
+  std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  return processes;
+}
+
+class Phantom final : public Command {
+ public:
+  Phantom() : Command("phantom", "What a PyTorch script will take of a GPU, without the GPU") {}
+  std::vector<Option> options() override {
+    return {words_.name_option("--gpu", "The GPU, as configs/gpus.yaml calls it (fathom list gpus)").require(),
+            words_.memory_option("with --gpu NAME"),
+            Option("--steps", steps_, "N", "End the script after so many steps of its optimizer; 0: as it ends itself")
+                .not_negative(),
+            json_option(json_),
+            Option("COMMAND", command_, "", "Behind --: as in a shell, python train.py --bf16 true").require()};
+  }
+  void complete() override { gpu_ = *words_.find(); }
+  int run() const override;
+
+ private:
+  void refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const;
+
+  GpuWords words_;
+  config::GpuSpec gpu_;
+  int64_t steps_ = 0;
+  bool json_ = false;
+  std::vector<std::string> command_;
+};
+
+// Where no process has anything to tell.
+void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const {
+  const std::string ended = "'" + command_.front() + "' has ended with status " + std::to_string(status);
+  for (const report::ScriptProcess& process : all) {
+    if (!process.objection.empty()) throw Error(process.objection);
+  }
+  for (const report::ScriptProcess& process : all) {
+    if (!process.finished) throw Error(ended + " before its Python could tell what it took: it was killed, or crashed");
+  }
+  const bool has_torch = !all.empty();
+  throw Error(
+      ended + (has_torch ? " and has used no GPU" : ", and no Python in it has imported torch"),
+      has_torch ? "have the script put its model on \"cuda\"" : "give the command of a PyTorch script behind --");
+}
+
+int Phantom::run() const {
+  phantom_gpu::PhantomGpu gpu;
+  gpu.name = gpu_.name;
+  gpu.compute_capability = gpu_.compute_capability;
+  gpu.multiprocessors = gpu_.multiprocessors;
+  gpu.memory_bytes = gpu_.memory_bytes;
+  const TemporaryFolder folder;
+  const auto variables =
+      phantom_gpu::variables_of(library_folder() / "fathom-phantom", gpu, {.report = folder.path(), .steps = steps_});
+  const auto start = std::chrono::steady_clock::now();
+  report::ScriptAnswer answer{.gpu = gpu_, .command = command_line};
+  answer.exit_status = launch::run_command(command_, variables);
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::vector<report::ScriptProcess> all = processes_in(folder.path());
+  std::copy_if(all.begin(), all.end(), std::back_inserter(answer.processes),
+               [](const auto& each) { return each.finished && each.used_gpu; });
+  if (answer.processes.empty()) refuse_silence(all, answer.exit_status);
+  print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));
+  if (answer.exit_status != 0 && answer.fits()) {
+    log_error("the script has ended with status " + std::to_string(answer.exit_status) +
+              ", so this is what it took until then");
+  }
+  return answer.fits() && answer.exit_status == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_phantom() { return std::make_unique<Phantom>(); }
+
+}  // namespace fathom::app

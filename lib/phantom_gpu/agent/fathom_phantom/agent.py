@@ -1,0 +1,190 @@
+"""fathom's hand in a script's Python: notes what it takes of a phantom GPU, and writes it down as the process ends.
+
+FATHOM_PHANTOM_REPORT: the folder into which each process that imports torch writes a JSON file, named by its number.
+FATHOM_PHANTOM_STEPS: the script is ended after so many steps of its optimizer; 0: it ends by itself.
+"""
+import atexit
+import ctypes
+import gc
+import json
+import os
+import sys
+import threading
+import time
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from fathom_phantom import peak, values
+from fathom_phantom.places import frames_from, line_of
+
+MOST_EVENTS = 4_000_000  # of the allocator that are kept; a step of a large model has some 10,000
+READERS = ("aten::_local_scalar_dense", "aten::copy_", "aten::_to_copy", "aten::equal")  # which values.py follows
+
+
+def now():
+    return time.time_ns() // 1000
+
+
+class Agent:
+    def __init__(self):
+        self.folder = os.environ["FATHOM_PHANTOM_REPORT"]
+        self.last_step = int(os.environ.get("FATHOM_PHANTOM_STEPS") or 0)
+        self.values = values.Values()
+        self.steps = {}   # optimizer -> steps
+        self.marks = []   # (time_us, the phase that begins)
+        self.peaks = {}   # of the allocator, also before the script has reset them
+        self.owners = {}  # address -> (time_us, component)
+        self.unseen = {}  # operator -> how often it read what nobody follows
+        self.refusal = None  # of memory, since the last step
+        self.survived = 0    # refusals after which steps went on
+        self.used = False
+
+    # ---- what is heard
+
+    def begin(self):
+        """CUDA is there."""
+        self.used = True
+        torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="python",
+                                                 max_entries=MOST_EVENTS)
+        torch._C._cuda_attach_out_of_memory_observer(self.refused)
+        self.mark("forward")
+
+    def mark(self, phase):
+        if not self.marks or self.marks[-1][1] != phase:
+            self.marks.append((now(), phase))
+
+    def step(self):
+        return max(self.steps.values(), default=0)
+
+    def refused(self, device, wanted, total, free):
+        main = sys._current_frames().get(threading.main_thread().ident)
+        self.refusal = {"bytes": wanted, "step": self.step() + 1, "phase": self.marks[-1][1],
+                        "place": line_of(frames_from(main)), "allocated": torch.cuda.memory_allocated()}
+
+    def before_step(self, optimizer, args, kwargs):
+        self.mark("optimizer_step")
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                self.own(parameter, "weights")
+                self.own(parameter.grad, "gradients")
+
+    def after_step(self, optimizer, args, kwargs):
+        self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
+        for state in optimizer.state.values():
+            for value in state.values() if isinstance(state, dict) else ():
+                self.own(value, "optimizer_states")
+        self.mark("forward")
+        if self.refusal is not None:
+            self.refusal = None
+            self.survived += 1
+        if self.last_step and self.step() >= self.last_step:
+            raise SystemExit(0)
+
+    def own(self, tensor, component):
+        if isinstance(tensor, torch.Tensor) and type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_cuda:
+            self.owners[values.storage(tensor)] = (now(), component)
+
+    def fold_peaks(self):
+        if not torch.cuda.is_initialized():
+            return
+        statistics = torch.cuda.memory_stats()
+        for kind in ("requested", "allocated", "reserved"):
+            self.peaks[kind] = max(self.peaks.get(kind, 0), statistics.get(f"{kind}_bytes.all.peak", 0))
+
+    def heard_read(self, address, size):
+        operator = self.values.current
+        if operator is not None and operator not in READERS:
+            self.unseen[operator] = self.unseen.get(operator, 0) + 1
+
+    # ---- what is told
+
+    def write(self, answer):
+        path = os.path.join(self.folder, f"{os.getpid()}.json")
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump({"torch": torch.__version__, **answer}, file)
+        os.replace(path + ".part", path)
+
+    def own_modules(self):
+        """Frozen weights and buffers, which no optimizer has."""
+        for each in gc.get_objects():
+            if issubclass(type(each), torch.nn.Module):
+                for tensor in (*each._parameters.values(), *each._buffers.values()):
+                    self.own(tensor, "weights")
+
+    def steps_before(self, time_us):
+        return sum(1 for when, phase in self.marks if phase == "optimizer_step" and when <= time_us)
+
+    def report(self):
+        self.values.__exit__(None, None, None)
+        if not self.used:
+            return self.write({"finished": True})
+        self.fold_peaks()
+        self.own_modules()
+        reads = [{"place": place, "what": what, "how": how, "times": times}
+                 for (place, what, how), times in self.values.told.items()]
+        reads += [{"place": operator, "what": "numbers", "how": "within", "times": times}
+                  for operator, times in self.unseen.items()]
+        trace = peak.Trace(torch.cuda.memory._snapshot()["device_traces"][0], self.marks)
+        self.write({"finished": True, "used_gpu": True, "rank": int(os.environ.get("RANK") or 0),
+                    "steps": self.step(), **self.peaks, "allocated_at_end": torch.cuda.memory_allocated(),
+                    "reserved_at_end": torch.cuda.memory_reserved(),
+                    "peak": trace.told(self.owners, self.steps_before), "refusal": self.refusal,
+                    "survived": self.survived, "reads": reads})
+
+
+def objection():
+    """Why this torch cannot be followed; empty where it can."""
+    if (torch.version.cuda or "").split(".")[0] != "13":
+        return f"the script's torch {torch.__version__} is not built for CUDA 13"
+    if torch.__version__.split(".")[:2] != ["2", "11"]:
+        return f"the script's torch is {torch.__version__}, and a phantom GPU is known to be right for 2.11 alone"
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        return f"the script runs in {os.environ['WORLD_SIZE']} processes, and a phantom GPU plays one so far"
+    return ""
+
+
+def attach():
+    agent = Agent()
+    if objection():
+        agent.write({"objection": objection()})
+        os._exit(3)
+    agent.write({"finished": False})  # until it has
+    torch.backends.cuda.enable_cudnn_sdp(False)  # whose workspaces nobody knows without a GPU
+    torch.cuda._lazy_call(agent.begin)
+    register_optimizer_step_pre_hook(agent.before_step)
+    register_optimizer_step_post_hook(agent.after_step)
+    backward = torch.autograd.backward
+
+    def marked_backward(*args, **kwargs):
+        agent.mark("backward")
+        try:
+            return backward(*args, **kwargs)
+        finally:
+            agent.mark("forward")
+
+    torch.autograd.backward = marked_backward
+    for module in (torch.cuda, torch.cuda.memory):
+        reset = module.reset_peak_memory_stats
+
+        def folding(*args, reset=reset, **kwargs):
+            agent.fold_peaks()
+            return reset(*args, **kwargs)
+
+        module.reset_peak_memory_stats = folding
+    shown = torch._tensor_str._str
+
+    def shown_from_cpu(tensor, *, tensor_contents=None):
+        """LibTorch's Python writes a tensor where nobody follows values."""
+        is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor_contents is None
+        if not is_plain or not tensor.is_cuda:
+            return shown(tensor, tensor_contents=tensor_contents)
+        text = shown(tensor.detach().cpu())
+        return f"{text[:-1]}, device='{tensor.device}')" if text.endswith(")") else text
+
+    torch._tensor_str._str = shown_from_cpu
+    # Lives as long as the process.
+    agent.reader = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
+    ctypes.CDLL(None).phantom_on_read(agent.reader)
+    agent.values.__enter__()
+    atexit.register(agent.report)

@@ -1,0 +1,206 @@
+// Reads what the agent wrote, which ran in a process of the user's, and lays it out.
+#include "report/script_answer.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/json_reason.h"
+#include "base/numbers.h"
+#include "report/table.h"
+
+namespace fathom::report {
+namespace {
+
+constexpr size_t kMostReads = 12;  // that the terminal shows
+
+memory::ComponentBytes components_from(const Json& value) {
+  memory::ComponentBytes components;
+  for (const memory::Component component : memory::kComponents) {
+    const std::string name(component_name(component));
+    if (value.contains(name)) components[component] = count_at(value, name);
+  }
+  return components;
+}
+
+std::string plural_step(int64_t steps) { return format_counted(steps, "step"); }
+
+std::string format_bytes_of(const ScriptProcess& process) {
+  Table table({{"of the GPU, at most", Align::kLeft}, {"bytes"}, {""}});
+  const auto add = [&](const char* name, int64_t bytes) {
+    table.add_row({name, format_count(bytes), format_bytes(bytes)});
+  };
+  add("requested", process.requested);
+  add("allocated", process.allocated);
+  add("reserved", process.reserved);
+  table.add_rule();
+  add("allocated at the end", process.allocated_at_end);
+  add("reserved at the end", process.reserved_at_end);
+  return table.format();
+}
+
+std::string format_peak(const ScriptProcess& process) {
+  std::string text = "Requested most in step " + format_count(process.peak_step) + ", " + process.peak_phase + ":\n\n";
+  Table components({{"at the peak", Align::kLeft}, {"bytes"}, {""}});
+  for (const memory::Component component : memory::kComponents) {
+    const int64_t bytes = process.components[component];
+    if (bytes == 0) continue;
+    components.add_row({std::string(component_name(component)), format_count(bytes), format_bytes(bytes)});
+  }
+  Table blocks({{.title = "largest at the peak", .align = Align::kLeft, .folds = true},
+                {"component", Align::kLeft},
+                {""},
+                {"in all"}});
+  for (const ScriptProcess::Blocks& each : process.blocks) {
+    blocks.add_row({each.place, each.component, "× " + format_count(each.count), format_bytes(each.bytes)});
+  }
+  return text + components.format() + "\n" + blocks.format();
+}
+
+// By the places that read, most often first.
+std::string format_reads(const ScriptProcess& process) {
+  if (process.reads.empty()) return "No number that only a GPU knows was read: nothing here depends on one.\n";
+  struct Place {
+    int64_t times = 0;
+    std::string what;
+  };
+  std::map<std::string, Place> places;
+  for (const ScriptProcess::Read& read : process.reads) {
+    Place& place = places[read.place];
+    place.times += read.times;
+    if (place.what.empty() || read.how == "assumed") place.what = read.what;
+  }
+  std::vector<std::pair<std::string, Place>> sorted(places.begin(), places.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.times > b.second.times; });
+  std::string text =
+      "Numbers that only a GPU knows were read here, and 1.0, 0 or False was given; where memory depends on them it is "
+      "another:\n";
+  for (size_t i = 0; i < std::min(sorted.size(), kMostReads); ++i) {
+    const auto& [place, read] = sorted[i];
+    text += "  " + place + ": " + read.what + ", " + format_counted(read.times, "time") + "\n";
+  }
+  if (sorted.size() > kMostReads) {
+    const auto others = static_cast<int64_t>(sorted.size() - kMostReads);
+    text += "  and " + format_counted(others, "other place") + " (--json has all)\n";
+  }
+  return text;
+}
+
+std::string format_refusal(const ScriptProcess::Refusal& refusal) {
+  std::string text = "Out of memory in step " + format_count(refusal.step) + ", " + refusal.phase + ": " +
+                     format_bytes(refusal.bytes) + " could not be had beside " + format_bytes(refusal.allocated) +
+                     " that were allocated";
+  if (!refusal.place.empty()) text += ", at " + refusal.place;
+  return text + ".\n";
+}
+
+}  // namespace
+
+ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& origin) try {
+  ScriptProcess process;
+  process.torch = value.at("torch").get<std::string>();
+  process.objection = value.value("objection", "");
+  process.finished = value.value("finished", false);
+  process.used_gpu = value.value("used_gpu", false);
+  if (!process.finished || !process.used_gpu) return process;
+  process.rank = count_at(value, "rank");
+  process.steps = count_at(value, "steps");
+  process.requested = count_at(value, "requested");
+  process.allocated = count_at(value, "allocated");
+  process.reserved = count_at(value, "reserved");
+  process.allocated_at_end = count_at(value, "allocated_at_end");
+  process.reserved_at_end = count_at(value, "reserved_at_end");
+  const Json& peak = value.at("peak");
+  process.peak_step = count_at(peak, "step");
+  process.peak_phase = peak.at("phase").get<std::string>();
+  process.components = components_from(peak.at("components"));
+  for (const Json& each : peak.at("blocks")) {
+    process.blocks.push_back({each.at("place").get<std::string>(), each.at("component").get<std::string>(),
+                              count_at(each, "bytes"), count_at(each, "count")});
+  }
+  if (const Json& refusal = value.at("refusal"); !refusal.is_null()) {
+    process.refusal = Refusal{count_at(refusal, "bytes"), count_at(refusal, "allocated"), count_at(refusal, "step"),
+                              refusal.at("phase").get<std::string>(), refusal.at("place").get<std::string>()};
+  }
+  process.survived = count_at(value, "survived");
+  for (const Json& each : value.at("reads")) {
+    process.reads.push_back({each.at("place").get<std::string>(), each.at("what").get<std::string>(),
+                             each.at("how").get<std::string>(), count_at(each, "times")});
+  }
+  return process;
+} catch (const nlohmann::json::exception& error) {
+  throw Error(origin + " has another form than expected: " + reason_of(error));
+}
+
+bool ScriptAnswer::fits() const {
+  return std::none_of(processes.begin(), processes.end(), [](const auto& each) { return each.refusal.has_value(); });
+}
+
+std::string format_script(const ScriptAnswer& answer) {
+  std::string text;
+  for (const ScriptProcess& process : answer.processes) {
+    if (answer.processes.size() > 1) text += "Rank " + format_count(process.rank) + "\n\n";
+    text += format_bytes_of(process) + "\n" + format_peak(process) + "\n" + format_reads(process) + "\n";
+    if (process.refusal) text += format_refusal(*process.refusal);
+    if (process.survived > 0) {
+      text += "It ran out of memory " + format_counted(process.survived, "time") + " before, and went on.\n";
+    }
+  }
+  const std::string on = answer.gpu.name + " (" + format_bytes(answer.gpu.memory_bytes) + ")";
+  int64_t steps = 0, reserved = 0;
+  for (const ScriptProcess& process : answer.processes) {
+    steps = std::max(steps, process.steps);
+    reserved = std::max(reserved, process.reserved);
+  }
+  const std::string took = plural_step(steps) + " in " + format_seconds(answer.seconds);
+  text += answer.fits() ? "Fits: " + on + ", of which " + format_bytes(reserved) + " were reserved; " + took + ".\n"
+                        : "Does not fit: " + on + "; " + took + ".\n";
+  return folded(text);
+}
+
+Json script_json(const ScriptAnswer& answer) {
+  Json processes = Json::array();
+  for (const ScriptProcess& process : answer.processes) {
+    Json components = Json::object(), blocks = Json::array(), reads = Json::array();
+    for (const memory::Component component : memory::kComponents) {
+      components[std::string(component_name(component))] = process.components[component];
+    }
+    for (const auto& each : process.blocks) {
+      blocks.push_back(
+          {{"place", each.place}, {"component", each.component}, {"bytes", each.bytes}, {"count", each.count}});
+    }
+    for (const auto& each : process.reads) {
+      reads.push_back({{"place", each.place}, {"what", each.what}, {"how", each.how}, {"times", each.times}});
+    }
+    Json refusal = nullptr;
+    if (process.refusal) {
+      refusal = {{"bytes", process.refusal->bytes},
+                 {"allocated", process.refusal->allocated},
+                 {"step", process.refusal->step},
+                 {"phase", process.refusal->phase},
+                 {"place", process.refusal->place}};
+    }
+    processes.push_back(
+        {{"rank", process.rank},
+         {"torch", process.torch},
+         {"steps", process.steps},
+         {"requested", process.requested},
+         {"allocated", process.allocated},
+         {"reserved", process.reserved},
+         {"allocated_at_end", process.allocated_at_end},
+         {"reserved_at_end", process.reserved_at_end},
+         {"peak",
+          {{"step", process.peak_step}, {"phase", process.peak_phase}, {"components", components}, {"blocks", blocks}}},
+         {"refusal", refusal},
+         {"survived", process.survived},
+         {"reads", reads}});
+  }
+  return {{"gpu", answer.gpu.name},    {"memory_bytes", answer.gpu.memory_bytes},
+          {"command", answer.command}, {"exit_status", answer.exit_status},
+          {"seconds", answer.seconds}, {"fits", answer.fits()},
+          {"processes", processes}};
+}
+
+}  // namespace fathom::report

@@ -1,0 +1,70 @@
+// What a PyTorch script took of a phantom GPU, as fathom's agent in its Python has written it down
+// (lib/phantom_gpu/agent/agent.py).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "config/devices.h"
+#include "memory/component.h"
+
+namespace fathom::report {
+
+// Of one process. Bytes as the caching allocator counts them, the largest so far.
+struct ScriptProcess {
+  std::string torch;      // "2.11.0+cu130"
+  std::string objection;  // why it was not followed; empty: it was
+  bool finished = false;  // it has told all: neither killed nor crashed
+  bool used_gpu = false;
+  int64_t rank = 0;
+  int64_t steps = 0;  // of its optimizer
+  int64_t requested = 0, allocated = 0, reserved = 0;
+  int64_t allocated_at_end = 0, reserved_at_end = 0;
+
+  struct Blocks {
+    std::string place;  // "transformers/loss/loss_utils.py:40, from train.py:8"
+    std::string component;
+    int64_t bytes = 0, count = 0;
+  };
+  // At the largest instant by requested bytes.
+  int64_t peak_step = 0;
+  std::string peak_phase;
+  memory::ComponentBytes components;
+  std::vector<Blocks> blocks;  // largest first
+
+  // What the allocator could not give, and after which no step went on.
+  struct Refusal {
+    int64_t bytes = 0, allocated = 0, step = 0;
+    std::string phase, place;
+  };
+  std::optional<Refusal> refusal;
+  int64_t survived = 0;  // times it could not, and the script went on, with a smaller batch perhaps
+
+  // Numbers that only a GPU knows and the script has asked for.
+  struct Read {
+    std::string place, what;
+    std::string how;  // "read", "assumed" (a size: as large as it can be), "within" (an operator: place)
+    int64_t times = 0;
+  };
+  std::vector<Read> reads;
+
+  // Throws Error for another form.
+  static ScriptProcess from_json(const Json& value, const std::string& origin);
+};
+
+struct ScriptAnswer {
+  config::GpuSpec gpu;
+  std::string command;
+  int exit_status = 0;  // of the command
+  double seconds = 0;
+  std::vector<ScriptProcess> processes = {};  // that used the GPU, by rank
+  bool fits() const;                          // no process has ended for want of memory
+};
+
+std::string format_script(const ScriptAnswer& answer);
+Json script_json(const ScriptAnswer& answer);
+
+}  // namespace fathom::report

@@ -1,0 +1,183 @@
+// `fathom phantom` on scripts as people write them, with the LibTorch of the build as their torch.
+#include <gmock/gmock.h>
+
+#include "tests/app/run.h"
+
+namespace fathom::app {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The Python beside the LibTorch that the program was built with.
+const std::filesystem::path kPython = std::filesystem::path(FATHOM_TORCH_DIR) / "../../../../bin/python";
+
+class PhantomScript : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    // Alone it would look for CUDA's real libraries, so what it needs besides is asked for.
+    const Outcome torch =
+        run("-c 'import sympy, typing_extensions, importlib.util as u; exit(not u.find_spec(\"torch\"))'", "",
+            kPython.string());
+    if (torch.status != 0) GTEST_SKIP() << "no Python can import the torch of this build: " << torch.errors;
+    std::filesystem::create_directory(folder_ / "tmp");
+  }
+
+  Outcome play(const std::string& script, const std::string& options = "--gpu A100-80GB") {
+    write("train.py", "import torch\n" + script);
+    Outcome outcome =
+        run("phantom " + options + " -- '" + kPython.string() + "' train.py", "TMPDIR=" + folder_.string() + "/tmp ");
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "tmp")) {
+      EXPECT_THAT(file.path().filename(), Not(HasSubstr("fathom"))) << "nothing stays behind";
+    }
+    return outcome;
+  }
+  Json told(const std::string& script, const std::string& options = "") {
+    const Outcome outcome = play(script, "--gpu A100-80GB --json " + options);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return parse_json(outcome.output, "the answer");
+  }
+};
+
+constexpr const char* kTraining = R"(
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        large = torch.empty(100_000_000, device="cuda")
+        return gradient * 2
+
+weight = torch.nn.Parameter(torch.ones(1000, 1000, device="cuda"))
+optimizer = torch.optim.AdamW([weight])
+for step in range(3):
+    Twice.apply((weight @ weight).relu()).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print(torch.cuda.max_memory_allocated())
+)";
+
+TEST_F(PhantomScript, TellsWhatTrainingTakesAndWhere) {
+  const Outcome outcome = play(kTraining, "--gpu A100-80GB --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const Json answer = parse_json(outcome.output, "the answer");
+  EXPECT_EQ(answer.at("fits"), true);
+  ASSERT_EQ(answer.at("processes").size(), 1U);
+  const Json& process = answer.at("processes").at(0);
+  EXPECT_EQ(process.at("steps"), 3);
+  EXPECT_THAT(outcome.errors, HasSubstr(process.at("allocated").dump() + "\n")) << "what the script says itself";
+  EXPECT_GT(process.at("reserved"), process.at("allocated"));
+  const Json& peak = process.at("peak");
+  EXPECT_EQ(peak.at("phase"), "backward");
+  EXPECT_EQ(peak.at("step"), 2) << "when the states are there";
+  EXPECT_EQ(peak.at("components").at("weights"), 4'000'000);
+  EXPECT_EQ(peak.at("components").at("optimizer_states"), 8'000'000);
+  EXPECT_EQ(peak.at("blocks").at(0).at("place"), "train.py:9");
+  EXPECT_EQ(peak.at("blocks").at(0).at("bytes"), 400'000'000);
+  EXPECT_TRUE(process.at("reads").empty());
+  EXPECT_TRUE(process.at("refusal").is_null());
+
+  const Outcome text = play(kTraining, "--gpu A100-80GB --steps 1");
+  EXPECT_EQ(text.status, 0) << text.errors;
+  EXPECT_THAT(text.output, AllOf(HasSubstr("Fits: A100-80GB"), HasSubstr("1 step in"), HasSubstr("train.py:9"),
+                                 HasSubstr("No number that only a GPU knows was read")));
+}
+
+TEST_F(PhantomScript, TellsWhereMemoryRanOut) {
+  const Outcome outcome = play(kTraining, "--gpu A100-80GB --gpu-memory 300MiB");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Does not fit"), HasSubstr("Out of memory in step 1, backward"),
+                                    HasSubstr("382.00 MiB could not be had"), HasSubstr("train.py:1")));
+  EXPECT_THAT(outcome.errors, HasSubstr("OutOfMemoryError")) << "the script's own";
+}
+
+// What a real GPU would say, and zeros would not.
+TEST_F(PhantomScript, KnowsValuesThatComeFromTheHost) {
+  const Json answer = told(R"(
+x = torch.arange(5, device="cuda")
+assert (x * 2).sum().item() == 20
+assert x[x > 2].tolist() == [3, 4]
+assert x.nonzero().flatten().tolist() == [1, 2, 3, 4]
+mask = torch.ones(4, 512, dtype=torch.long).to("cuda")
+assert mask.all() and not (mask == 0).any()
+assert (torch.diff(mask.cumsum(-1)) >= 0).all()
+lengths = mask.sum(-1)
+assert torch.repeat_interleave(x[:4], lengths).shape == (2048,)
+assert torch.equal(x, torch.arange(5).cuda()) and x.max().item() == 4
+x[x == 3] = 7
+assert x.tolist() == [0, 1, 2, 7, 4]
+assert torch.isfinite(torch.randn(1000, 1000, device="cuda") @ torch.randn(1000, 10, device="cuda")).all()
+
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+scaler = torch.amp.GradScaler("cuda")
+with torch.autocast("cuda", torch.float16):
+    loss = model(torch.randn(8, 64, device="cuda")).square().mean()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
+assert scaler.get_scale() == 65536.0 and optimizer.state, "no step was skipped"
+)");
+  EXPECT_TRUE(answer.at("processes").at(0).at("reads").empty()) << answer.at("processes").at(0).at("reads");
+}
+
+TEST_F(PhantomScript, NamesReadsOfWhatNobodyKnows) {
+  const Json answer = told(R"(
+x = torch.randn(300, 100, device="cuda")
+x = x @ x.T
+if x.sum().item() > 0: pass
+assert x[x > 0].shape == (300 * 300,)
+assert x.masked_select(x > 1).numel() == 300 * 300
+x[:2].cpu()
+try:
+    torch.repeat_interleave(x[0], x[0].long())
+    raise SystemExit("a size was made up")
+except RuntimeError as error:
+    assert "depends on numbers that only a GPU knows" in str(error)
+)");
+  const Json& reads = answer.at("processes").at(0).at("reads");
+  const auto read = [&](int line, const std::string& how) {
+    return std::any_of(reads.begin(), reads.end(), [&](const Json& each) {
+      return each.at("place").get<std::string>().ends_with("train.py:" + std::to_string(line)) && each.at("how") == how;
+    });
+  };
+  EXPECT_TRUE(read(5, "read")) << reads;
+  EXPECT_TRUE(read(6, "assumed")) << reads;
+  EXPECT_TRUE(read(7, "assumed")) << reads;
+  EXPECT_TRUE(read(8, "read")) << reads;
+}
+
+TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {
+  const Outcome outcome = play(R"(
+import os, sys
+assert torch.cuda.get_device_capability() == (8, 0) and torch.cuda.device_count() == 1
+assert torch.zeros(3, device="cuda").tolist() == [0, 0, 0]
+print("to stdout")
+print("to stderr", file=sys.stderr)
+sys.exit(7)
+)");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("to stdout"), HasSubstr("to stderr"), HasSubstr("status 7")));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("to stdout")));
+  EXPECT_THAT(outcome.output, HasSubstr("Fits"));
+}
+
+TEST_F(PhantomScript, SaysWhyThereIsNoAnswer) {
+  EXPECT_THAT(play("").errors, HasSubstr("has used no GPU"));
+  EXPECT_THAT(play("import os\nx = torch.ones(1).cuda()\nos.kill(os.getpid(), 9)\n").errors,
+              HasSubstr("before its Python could tell"));
+  EXPECT_THAT(run("phantom --gpu H100 -- /bin/true").errors, HasSubstr("no Python in it has imported torch"));
+  const Outcome absent = run("phantom --gpu H100 -- no-such-program train.py");
+  EXPECT_EQ(absent.status, 1);
+  EXPECT_THAT(absent.errors, HasSubstr("'no-such-program' cannot be started"));
+  EXPECT_EQ(run("phantom --gpu Z80 -- python train.py").status, 2);
+  EXPECT_EQ(run("phantom --gpu H100").status, 2);
+  EXPECT_EQ(run("phantom -- python train.py").status, 2);
+}
+
+}  // namespace
+}  // namespace fathom::app

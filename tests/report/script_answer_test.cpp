@@ -1,0 +1,103 @@
+// What is told of a script on a phantom GPU.
+#include "report/script_answer.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+
+namespace fathom::report {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Json written() {
+  return {{"torch", "2.11.0+cu130"},
+          {"finished", true},
+          {"used_gpu", true},
+          {"rank", 0},
+          {"steps", 3},
+          {"requested", 3'000'000},
+          {"allocated", 3'100'000},
+          {"reserved", 20'000'000},
+          {"allocated_at_end", 1'000'000},
+          {"reserved_at_end", 20'000'000},
+          {"peak",
+           {{"requested", 3'000'000},
+            {"step", 2},
+            {"phase", "backward"},
+            {"components", {{"weights", 1'000'000}, {"activations", 2'000'000}}},
+            {"blocks", {{{"place", "train.py:8"}, {"component", "activations"}, {"bytes", 2'000'000}, {"count", 2}}}}}},
+          {"refusal", nullptr},
+          {"survived", 0},
+          {"reads", Json::array()}};
+}
+
+ScriptAnswer answer_of(const Json& value) {
+  ScriptAnswer answer;
+  answer.gpu.name = "H100";
+  answer.gpu.memory_bytes = int64_t{80} << 30;
+  answer.command = "fathom phantom";
+  answer.processes.push_back(ScriptProcess::from_json(value, "the report"));
+  return answer;
+}
+
+TEST(ScriptAnswer, TellsBytesAndLines) {
+  const ScriptAnswer answer = answer_of(written());
+  EXPECT_TRUE(answer.fits());
+  EXPECT_THAT(format_script(answer),
+              AllOf(HasSubstr("requested              3,000,000    2.86 MiB"), HasSubstr("Requested most in step 2, backward"),
+                    HasSubstr("train.py:8"), HasSubstr("Fits: H100"), HasSubstr("No number that only a GPU knows")));
+  const Json json = script_json(answer);
+  EXPECT_EQ(json.at("fits"), true);
+  EXPECT_EQ(json.at("processes").at(0).at("peak").at("components").at("weights"), 1'000'000);
+  EXPECT_EQ(json.at("processes").at(0).at("peak").at("blocks").at(0).at("count"), 2);
+}
+
+TEST(ScriptAnswer, TellsReadsByPlaceAndOnce) {
+  Json value = written();
+  for (const int64_t numbers : {4, 16}) {
+    value["reads"].push_back(
+        {{"place", "save.py:9"}, {"what", std::to_string(numbers) + " numbers"}, {"how", "read"}, {"times", 30}});
+  }
+  for (int line = 0; line < 12; ++line) {
+    value["reads"].push_back(
+        {{"place", "train.py:" + std::to_string(line)}, {"what", "a number"}, {"how", "read"}, {"times", 1}});
+  }
+  const std::string text = format_script(answer_of(value));
+  EXPECT_THAT(text, AllOf(HasSubstr("save.py:9: 4 numbers, 60 times"), HasSubstr("and 1 other place"),
+                          Not(HasSubstr("No number"))));
+  EXPECT_EQ(script_json(answer_of(value)).at("processes").at(0).at("reads").size(), 14U);
+}
+
+TEST(ScriptAnswer, DoesNotFitWhereMemoryRanOut) {
+  Json value = written();
+  value["refusal"] = {
+      {"bytes", 1 << 20}, {"allocated", 3'100'000}, {"step", 2}, {"phase", "forward"}, {"place", "a.py:3"}};
+  EXPECT_FALSE(answer_of(value).fits());
+  EXPECT_THAT(format_script(answer_of(value)), AllOf(HasSubstr("Out of memory in step 2, forward: 1.00 MiB"),
+                                                     HasSubstr("at a.py:3"), HasSubstr("Does not fit: H100")));
+  value = written();
+  value["survived"] = 2;
+  EXPECT_TRUE(answer_of(value).fits());
+  EXPECT_THAT(format_script(answer_of(value)), HasSubstr("ran out of memory 2 times before, and went on"));
+}
+
+TEST(ScriptAnswer, OfAProcessThatTellsNothingIsShort) {
+  EXPECT_FALSE(ScriptProcess::from_json({{"torch", "2.11.0"}, {"finished", false}}, "the report").finished);
+  EXPECT_EQ(ScriptProcess::from_json({{"torch", "2.1"}, {"objection", "too old"}}, "the report").objection, "too old");
+}
+
+TEST(ScriptAnswer, RefusesAnotherForm) {
+  for (const char* key : {"steps", "peak", "reads", "survived", "torch"}) {
+    Json value = written();
+    value.erase(key);
+    EXPECT_THROW(ScriptProcess::from_json(value, "the report"), Error) << key;
+    value[key] = -1;
+    EXPECT_THROW(ScriptProcess::from_json(value, "the report"), Error) << key;
+  }
+}
+
+}  // namespace
+}  // namespace fathom::report
