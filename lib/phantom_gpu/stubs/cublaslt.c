@@ -1,5 +1,6 @@
 // cuBLASLt: descriptors exist, one algorithm is always found, every product succeeds without being computed. The
 // library's headers are not installed; opaque pointers are void* here.
+#include <cuda_runtime_api.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static int destroy_handle(void* handle) {
   return kSuccess;
 }
 
-size_t cublasLtGetVersion(void) { return 130100; }
+size_t cublasLtGetVersion(void) { return CUDART_VERSION >= 13000 ? 130100 : 120103; }
 int cublasLtCreate(void** handle) { return make_handle(handle); }
 int cublasLtDestroy(void* handle) { return destroy_handle(handle); }
 int cublasLtMatmulDescCreate(void** descriptor, int compute_type, int scale_type) {

@@ -1,11 +1,12 @@
 // cuDNN, as far as LibTorch asks it without computing: its version. Its operators answer CUDNN_STATUS_NOT_SUPPORTED;
 // attention is played above it (lib/ledger/cuda/cudnn_attention.h).
+#include <cuda_runtime_api.h>
 #include <stddef.h>
 
 #include "phantom.h"
 
-size_t cudnnGetVersion(void) { return 91900; }
-size_t cudnnGetCudartVersion(void) { return 13000; }
+size_t cudnnGetVersion(void) { return CUDART_VERSION >= 13000 ? 91900 : 90100; }
+size_t cudnnGetCudartVersion(void) { return CUDART_VERSION; }
 int cudnnCreate(void** handle) {
   *handle = phantom_handle();
   return *handle ? 0 : 4000;  // CUDNN_STATUS_INTERNAL_ERROR

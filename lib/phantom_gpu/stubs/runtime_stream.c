@@ -150,16 +150,21 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
                                                             : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
+#if CUDART_VERSION >= 13000
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus* status, unsigned long long* id,
                                      cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* count) {
+  if (edges) *edges = NULL;
+#else  // cuda_runtime_api.h makes it cudaStreamGetCaptureInfo_v2, as LibTorch calls it too
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus* status, unsigned long long* id,
+                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies, size_t* count) {
+#endif
   enum cudaStreamCaptureStatus now;
   cudaStreamIsCapturing(stream, &now);
   if (status) *status = now;
   if (id) *id = now == cudaStreamCaptureStatusNone ? 0 : recording.id;
   if (graph) *graph = NULL;
   if (dependencies) *dependencies = NULL;
-  if (edges) *edges = NULL;
   if (count) *count = 0;
   return cudaSuccess;
 }
@@ -240,3 +245,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   if (result) *result = cudaDriverEntryPointSuccess;
   return cudaSuccess;
 }
+#if CUDART_VERSION < 13000
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult* result) {
+  return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, result);
+}
+#endif
