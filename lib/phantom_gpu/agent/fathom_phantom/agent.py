@@ -133,12 +133,18 @@ class Agent:
                     "survived": self.survived, "reads": reads})
 
 
+# Of each CUDA that there are stubs for, the versions of torch that were tried.
+FOLLOWED = {"12": ("2.4",), "13": ("2.11",)}
+
+
 def objection():
     """Why this torch cannot be followed; empty where it can."""
-    if (torch.version.cuda or "").split(".")[0] != "13":
-        return f"the script's torch {torch.__version__} is not built for CUDA 13"
-    if torch.__version__.split(".")[:2] != ["2", "11"]:
-        return f"the script's torch is {torch.__version__}, and a phantom GPU is known to be right for 2.11 alone"
+    cuda, version = (torch.version.cuda or "").split(".")[0], ".".join(torch.__version__.split(".")[:2])
+    if version not in FOLLOWED.get(cuda, ()):
+        known = " and ".join(f"{' and '.join(versions)} with CUDA {each}" for each, versions in FOLLOWED.items())
+        return f"the script's torch is {torch.__version__}, and a phantom GPU is known to be right for {known} alone"
+    if not hasattr(ctypes.CDLL(None), "phantom_on_read"):
+        return f"this build of fathom has no stub libraries for CUDA {cuda}, which the script's torch is made for"
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         return f"the script runs in {os.environ['WORLD_SIZE']} processes, and a phantom GPU plays one so far"
     return ""
