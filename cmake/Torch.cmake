@@ -36,5 +36,8 @@ target_link_options(fathom::torch_cpu INTERFACE -fopenmp)
 # CUDA's headers: the wheels beside torch, else an installed toolkit. Host code needs no more than cuda_runtime_api.h.
 find_path(FATHOM_CUDA_INCLUDE_DIR cuda_runtime_api.h
   HINTS "${FATHOM_TORCH_DIR}/../nvidia/cu13/include" "$ENV{CUDA_HOME}/include" /usr/local/cuda/include NO_DEFAULT_PATH REQUIRED)
+# Of CUDA 12, for the stub libraries of other people's LibTorch alone (lib/phantom_gpu/stubs).
+find_path(FATHOM_CUDA12_INCLUDE_DIR cuda_runtime_api.h
+  HINTS "${FATHOM_TORCH_DIR}/../nvidia/cuda_runtime/include" NO_DEFAULT_PATH)
 target_include_directories(fathom::c10_cuda SYSTEM INTERFACE "${FATHOM_CUDA_INCLUDE_DIR}")
 target_link_libraries(fathom::torch_cuda INTERFACE fathom::torch_cpu fathom::c10_cuda)

@@ -46,9 +46,9 @@ ScriptAnswer answer_of(const Json& value) {
 TEST(ScriptAnswer, TellsBytesAndLines) {
   const ScriptAnswer answer = answer_of(written());
   EXPECT_TRUE(answer.fits());
-  EXPECT_THAT(format_script(answer),
-              AllOf(HasSubstr("requested              3,000,000    2.86 MiB"), HasSubstr("Requested most in step 2, backward"),
-                    HasSubstr("train.py:8"), HasSubstr("Fits: H100"), HasSubstr("No number that only a GPU knows")));
+  EXPECT_THAT(format_script(answer), AllOf(HasSubstr("requested              3,000,000    2.86 MiB"),
+                                           HasSubstr("Requested most in step 2, backward"), HasSubstr("train.py:8"),
+                                           HasSubstr("Fits: H100"), HasSubstr("No number that only a GPU knows")));
   const Json json = script_json(answer);
   EXPECT_EQ(json.at("fits"), true);
   EXPECT_EQ(json.at("processes").at(0).at("peak").at("components").at("weights"), 1'000'000);
