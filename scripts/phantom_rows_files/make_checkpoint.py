@@ -2,9 +2,9 @@
 
 usage: make_checkpoint.py NAME FOLDER    NAME: in shapes.json
 
-Which tensors a file has and in which order matters: weights reach a GPU in that order, and where one is quantized there,
-the blocks that the caching allocator has free by then decide how large the next one's is. It is the order that transformers
-saves in: files of at most 10 GB in the order of the module, names sorted within a file.
+Which tensors a file has and in which order matters: weights reach a GPU in that order, and where they are quantized
+there, the blocks that the caching allocator has free by then decide how large the next one's is. It is the order that
+transformers saves in: files of at most 10 GB in the order of the module, names sorted within a file.
 """
 import json
 import pathlib
@@ -40,8 +40,8 @@ def write_holes(path, tensors):
         file.truncate(8 + len(text) + end)
 
 
-def main(name, folder):
-    shape = json.loads((HERE / "shapes.json").read_text())[name]
+def main(shape_name, folder):
+    shape = json.loads((HERE / "shapes.json").read_text())[shape_name]
     config = AutoConfig.for_model(**shape, torch_dtype=torch.bfloat16)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, torch_dtype=torch.bfloat16)
@@ -53,9 +53,9 @@ def main(name, folder):
     config.save_pretrained(folder)
     files, places = files_of(tensors), {}
     for number, file in enumerate(files, 1):
-        path = folder / ("model.safetensors" if len(files) == 1 else f"model-{number:05}-of-{len(files):05}.safetensors")
-        write_holes(path, file)
-        places.update(dict.fromkeys(file, path.name))
+        name = "model.safetensors" if len(files) == 1 else f"model-{number:05}-of-{len(files):05}.safetensors"
+        write_holes(folder / name, file)
+        places.update(dict.fromkeys(file, name))
     if len(files) > 1:
         index = {"metadata": {"total_size": sum(each.nbytes for each in tensors.values())}, "weight_map": places}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))

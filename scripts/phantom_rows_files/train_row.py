@@ -1,4 +1,4 @@
-"""Fine-tunes as a row of the benchmark did, and prints what Trainer's memory tracker found: {"peak": bytes, "end": bytes}.
+"""Fine-tunes as a row of the benchmark did; prints what Trainer's memory tracker found, {"peak": bytes, "end": bytes}.
 
 usage: train_row.py CHECKPOINT METHOD BATCH STEPS    METHOD: full, lora, baseline-peft-bnb or accelerated-peft-bnb
 
@@ -70,8 +70,9 @@ def main(checkpoint, method, batch, steps):
         model.gradient_checkpointing_enable()
         model = get_peft_model(model, adapters)
         adapters = None
-    name = "processing_class" if "processing_class" in inspect.signature(SFTTrainer.__init__).parameters else "tokenizer"
-    trainer = SFTTrainer(model=model, args=settings, train_dataset=data, peft_config=adapters, **{name: tokenizer})
+    known = inspect.signature(SFTTrainer.__init__).parameters
+    trainer = SFTTrainer(model=model, args=settings, train_dataset=data, peft_config=adapters,
+                         **{"processing_class" if "processing_class" in known else "tokenizer": tokenizer})
     metrics = trainer.train().metrics
     # Where memory begins, then after each stage of the run, and how far above that the stage had been.
     end = metrics["before_init_mem_gpu"]
