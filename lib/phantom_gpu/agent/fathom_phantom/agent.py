@@ -133,16 +133,16 @@ class Agent:
                     "survived": self.survived, "reads": reads})
 
 
-# Of each CUDA that there are stubs for, the versions of torch that were tried.
-FOLLOWED = {"12": ("2.4",), "13": ("2.11",)}
+# For each CUDA that there are stubs for, the versions of torch that were tried with them.
+FOLLOWED = {"12": ("2.4", "2.5", "2.6", "2.7", "2.8"), "13": ("2.11",)}
 
 
 def objection():
     """Why this torch cannot be followed; empty where it can."""
     cuda, version = (torch.version.cuda or "").split(".")[0], ".".join(torch.__version__.split(".")[:2])
     if version not in FOLLOWED.get(cuda, ()):
-        known = " and ".join(f"{' and '.join(versions)} with CUDA {each}" for each, versions in FOLLOWED.items())
-        return f"the script's torch is {torch.__version__}, and a phantom GPU is known to be right for {known} alone"
+        tried = " and ".join(f"{', '.join(versions)} for CUDA {each}" for each, versions in FOLLOWED.items())
+        return f"the script's torch is {torch.__version__}, and a phantom GPU was tried with {tried} alone"
     if not hasattr(ctypes.CDLL(None), "phantom_on_read"):
         return f"this build of fathom has no stub libraries for CUDA {cuda}, which the script's torch is made for"
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
