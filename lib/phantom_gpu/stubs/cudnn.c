@@ -5,7 +5,8 @@
 
 #include "phantom.h"
 
-size_t cudnnGetVersion(void) { return CUDART_VERSION >= 13000 ? 91900 : 90100; }
+// As new as any that a LibTorch for that CUDA was built with: an older one it refuses.
+size_t cudnnGetVersion(void) { return CUDART_VERSION >= 13000 ? 91900 : 91002; }
 size_t cudnnGetCudartVersion(void) { return CUDART_VERSION; }
 int cudnnCreate(void** handle) {
   *handle = phantom_handle();
