@@ -1,12 +1,21 @@
 // cuDNN, as far as LibTorch asks it without computing: its version. Its operators answer CUDNN_STATUS_NOT_SUPPORTED;
 // attention is played above it (lib/ledger/cuda/cudnn_attention.h).
 #include <cuda_runtime_api.h>
+#include <library_types.h>
 #include <stddef.h>
 
 #include "phantom.h"
 
 // As new as any that a LibTorch for that CUDA was built with: an older one it refuses.
-size_t cudnnGetVersion(void) { return CUDART_VERSION >= 13000 ? 91900 : 91002; }
+enum { kVersion = CUDART_VERSION >= 13000 ? 91900 : 91002 };
+
+size_t cudnnGetVersion(void) { return kVersion; }
+int cudnnGetProperty(libraryPropertyType property, int* value) {
+  *value = property == MAJOR_VERSION   ? kVersion / 10000
+           : property == MINOR_VERSION ? kVersion / 100 % 100
+                                       : kVersion % 100;
+  return 0;
+}
 size_t cudnnGetCudartVersion(void) { return CUDART_VERSION; }
 int cudnnCreate(void** handle) {
   *handle = phantom_handle();
