@@ -238,6 +238,24 @@ cudaError_t cudaFree(void* pointer) {
   return found ? cudaSuccess : phantom_fail(cudaErrorInvalidValue);
 }
 
+// Lies with the host until a kernel touches it, and goes back there when the device is full: it takes none of the
+// device's memory that others could want.
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
+  (void)flags;
+  *pointer = phantom_reserve(bytes, PHANTOM_GRANULE);
+  return *pointer ? cudaSuccess : phantom_fail(cudaErrorMemoryAllocation);
+}
+#if CUDART_VERSION >= 13000
+cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, struct cudaMemLocation to, unsigned flags,
+                                 cudaStream_t stream) {
+  (void)flags;
+#else
+cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, int to, cudaStream_t stream) {
+#endif
+  (void)pointer, (void)bytes, (void)to, (void)stream;
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(size_t* now_free, size_t* total) {
   pthread_mutex_lock(&mutex);
   *total = phantom_gpu()->memory_bytes;
