@@ -3,6 +3,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <iterator>
+
 #include "app/calibrations.h"
 #include "base/bytes.h"
 #include "base/numbers.h"
@@ -42,15 +44,18 @@ std::string StepTimes::forecast() const {
 report::StepTimes StepTimes::sums(const plan::StepParts<double>& phase_seconds) const {
   report::StepTimes sums;
   sums.parts = phase_seconds;
-  if (throughput_) {
-    sums.expected.emplace();
-    sums.source = throughput_->source;
-  }
+  plan::ExpectedTime expected;
+  bool knows_all = throughput_.has_value();  // also the shapes of all these steps
   for (size_t i = 1; i < measured_.size(); ++i) {
     const auto& [step, seconds] = measured_[i];
     sums.steps += 1;
     sums.measured += seconds;
-    if (throughput_) *sums.expected = *sums.expected + expected_of(steps_.at(static_cast<size_t>(step) - 1));
+    knows_all = knows_all && step >= 1 && step <= std::ssize(steps_);
+    if (knows_all) expected = expected + expected_of(steps_[static_cast<size_t>(step) - 1]);
+  }
+  if (knows_all) {
+    sums.expected = expected;
+    sums.source = throughput_->source;
   }
   return sums;
 }

@@ -73,6 +73,21 @@ TEST_F(Train, IsMeasuredAsPlanned) {
   }
 }
 
+TEST_F(Train, TimesThePartsOfItsSteps) {
+  const Outcome outcome = run("train run.yaml");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("time of a step"), HasSubstr("mean of 5 steps")));
+  const Json time = read_json(folder_ / "out" / "memory.json").at("time");
+  EXPECT_EQ(time.at("steps"), 5) << "all but the first";
+  double parts = 0;
+  for (const char* part : {"forward", "backward", "optimizer_step"}) {
+    const double seconds = time.at(std::string(part) + "_measured_seconds").get<double>();
+    EXPECT_GT(seconds, 0) << part;
+    parts += seconds;
+  }
+  EXPECT_LE(parts, time.at("measured_seconds").get<double>());
+}
+
 TEST_F(Train, ContinuesWhereItStoppedAndEndsInTheSameBits) {
   ASSERT_EQ(run("train run.yaml output_dir=whole").status, 0);
   ASSERT_EQ(run("train run.yaml").status, 0);
