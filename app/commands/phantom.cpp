@@ -10,6 +10,7 @@
 
 #include "app/installation.h"
 #include "app/shared_options.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -28,7 +29,10 @@ namespace fs = std::filesystem;
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "fathom-phantom-XXXXXX").string();
+    std::error_code error;
+    const fs::path parent = fs::temp_directory_path(error);
+    if (error) throw system_error("the folder for temporary files, which TMPDIR may name", error.value());
+    std::string pattern = (parent / "fathom-phantom-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) throw system_error("no temporary folder " + pattern, errno);
     path_ = pattern;
   }
@@ -79,6 +83,15 @@ class Phantom final : public Command {
   std::vector<std::string> command_;
 };
 
+// The stubs hand out addresses, twice as many as the GPU has bytes at least.
+void check_address_space(const config::GpuSpec& gpu) {
+  const std::optional<int64_t> space = address_space_bytes();
+  if (!space || *space / 2 >= gpu.memory_bytes + kAddressSpaceBesideTensors) return;
+  throw Error("this process may have " + format_bytes(*space) + " of address space, and a phantom " + gpu.name +
+                  " takes more than twice its " + format_bytes(gpu.memory_bytes),
+              "raise the limit (ulimit -v unlimited)");
+}
+
 // Where no process has anything to tell.
 void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const {
   const std::string ended = "'" + command_.front() + "' has ended with status " + std::to_string(status);
@@ -95,6 +108,7 @@ void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int 
 }
 
 int Phantom::run() const {
+  check_address_space(gpu_);
   phantom_gpu::PhantomGpu gpu;
   gpu.name = gpu_.name;
   gpu.compute_capability = gpu_.compute_capability;

@@ -174,6 +174,10 @@ TEST_F(PhantomScript, SaysWhyThereIsNoAnswer) {
   const Outcome absent = run("phantom --gpu H100 -- no-such-program train.py");
   EXPECT_EQ(absent.status, 1);
   EXPECT_THAT(absent.errors, HasSubstr("'no-such-program' cannot be started"));
+  const Outcome narrow =
+      run("-c 'ulimit -v 20000000; exec " FATHOM_PROGRAM " phantom --gpu H100 -- /bin/true'", "", "/bin/sh");
+  EXPECT_THAT(narrow.errors, AllOf(HasSubstr("19.07 GiB of address space"), HasSubstr("ulimit -v unlimited")));
+  EXPECT_THAT(run("phantom --gpu H100 -- /bin/true", "TMPDIR=/nowhere ").errors, HasSubstr("which TMPDIR may name"));
   EXPECT_EQ(run("phantom --gpu Z80 -- python train.py").status, 2);
   EXPECT_EQ(run("phantom --gpu H100").status, 2);
   EXPECT_EQ(run("phantom -- python train.py").status, 2);
