@@ -133,6 +133,12 @@ if x.sum().item() > 0: pass
 assert x[x > 0].shape == (300 * 300,)
 assert x.masked_select(x > 1).numel() == 300 * 300
 x[:2].cpu()
+known = torch.arange(4, device="cuda")
+known[1:].add_((x[0, :3] > 0).long())
+known.sum().item()
+zeros = [torch.zeros(2, device="cuda")]
+torch._foreach_add_(zeros, [x[0, :2]])
+zeros[0].sum().item()
 try:
     torch.repeat_interleave(x[0], x[0].long())
     raise SystemExit("a size was made up")
@@ -149,6 +155,8 @@ except RuntimeError as error:
   EXPECT_TRUE(read(6, "assumed")) << reads;
   EXPECT_TRUE(read(7, "assumed")) << reads;
   EXPECT_TRUE(read(8, "read")) << reads;
+  EXPECT_TRUE(read(11, "read")) << "a view of it was changed: " << reads;
+  EXPECT_TRUE(read(14, "read")) << "it was changed in a list: " << reads;
 }
 
 TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {

@@ -141,7 +141,11 @@ class Values(TorchDispatchMode):
         self.current = rule.name
         if rule.is_plain and self.has_unknown(args):
             result = func(*args, **kwargs)
-            self.known.difference_update(each.data_ptr() for each in tensors_in(result))
+            for each in tensors_in(result):
+                self.settle(each, False)
+            for i, _ in rule.writes:  # lists of tensors that are changed in place are no results
+                for each in tensors_in(args[i] if i < len(args) else None):
+                    self.settle(each, False)
         else:
             result = self.called(func, rule, args, kwargs)
         self.current = None
