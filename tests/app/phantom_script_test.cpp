@@ -139,6 +139,11 @@ known.sum().item()
 zeros = [torch.zeros(2, device="cuda")]
 torch._foreach_add_(zeros, [x[0, :2]])
 zeros[0].sum().item()
+import ctypes
+buffer = torch.zeros(2, device="cuda")
+assert buffer.sum().item() == 0
+ctypes.CDLL("libcuda.so.1").cuLaunchKernel(b"a kernel of nobody", 1, 1, 1, 1, 1, 1, 0, None, None, None)
+buffer.sum().item()
 try:
     torch.repeat_interleave(x[0], x[0].long())
     raise SystemExit("a size was made up")
@@ -157,6 +162,7 @@ except RuntimeError as error:
   EXPECT_TRUE(read(8, "read")) << reads;
   EXPECT_TRUE(read(11, "read")) << "a view of it was changed: " << reads;
   EXPECT_TRUE(read(14, "read")) << "it was changed in a list: " << reads;
+  EXPECT_TRUE(read(19, "read")) << "a kernel may have written it: " << reads;
 }
 
 TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {

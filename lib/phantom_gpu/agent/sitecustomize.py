@@ -1,5 +1,5 @@
-"""Python runs this as it starts: puts the stubs under the torch that it would import, watches for that import, then runs
-the sitecustomize that would have come without this one.
+"""Python runs this as it starts: puts the stubs under the torch that it would import, watches for that import, then
+runs the sitecustomize that would have come without this one.
 
 FATHOM_PHANTOM_FOLDER: of the stub libraries, for CUDA 13; those for CUDA 12 are in cuda12 below it.
 """

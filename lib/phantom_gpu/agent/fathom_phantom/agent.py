@@ -28,9 +28,10 @@ def now():
 
 class Agent:
     def __init__(self):
-        self.folder = os.environ["FATHOM_PHANTOM_REPORT"]
         self.last_step = int(os.environ.get("FATHOM_PHANTOM_STEPS") or 0)
-        self.values = values.Values()
+        launches = ctypes.CDLL(None).phantom_launches_of_all
+        launches.restype = ctypes.c_long
+        self.values = values.Values(launches)
         self.steps = {}   # optimizer -> steps
         self.marks = []   # (time_us, the phase that begins)
         self.peaks = {}   # of the allocator, also before the script has reset them
@@ -99,12 +100,6 @@ class Agent:
 
     # ---- what is told
 
-    def write(self, answer):
-        path = os.path.join(self.folder, f"{os.getpid()}.json")
-        with open(path + ".part", "w", encoding="utf-8") as file:
-            json.dump({"torch": torch.__version__, **answer}, file)
-        os.replace(path + ".part", path)
-
     def own_modules(self):
         """Frozen weights and buffers, which no optimizer has."""
         for each in gc.get_objects():
@@ -118,7 +113,7 @@ class Agent:
     def report(self):
         self.values.__exit__(None, None, None)
         if not self.used:
-            return self.write({"finished": True})
+            return write({"finished": True})
         self.fold_peaks()
         self.own_modules()
         reads = [{"place": place, "what": what, "how": how, "times": times}
@@ -126,11 +121,11 @@ class Agent:
         reads += [{"place": operator, "what": "numbers", "how": "within", "times": times}
                   for operator, times in self.unseen.items()]
         trace = peak.Trace(torch.cuda.memory._snapshot()["device_traces"][0], self.marks)
-        self.write({"finished": True, "used_gpu": True, "rank": int(os.environ.get("RANK") or 0),
-                    "steps": self.step(), **self.peaks, "allocated_at_end": torch.cuda.memory_allocated(),
-                    "reserved_at_end": torch.cuda.memory_reserved(),
-                    "peak": trace.told(self.owners, self.steps_before), "refusal": self.refusal,
-                    "survived": self.survived, "reads": reads})
+        write({"finished": True, "used_gpu": True, "rank": int(os.environ.get("RANK") or 0), "steps": self.step(),
+               **self.peaks, "allocated_at_end": torch.cuda.memory_allocated(),
+               "reserved_at_end": torch.cuda.memory_reserved(),
+               "peak": trace.told(self.owners, self.steps_before), "refusal": self.refusal,
+               "survived": self.survived, "reads": reads})
 
 
 # For each CUDA that there are stubs for, the versions of torch that were tried with them.
@@ -150,12 +145,20 @@ def objection():
     return ""
 
 
+def write(answer):
+    """Of this process: in the place of what it told before."""
+    path = os.path.join(os.environ["FATHOM_PHANTOM_REPORT"], f"{os.getpid()}.json")
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump({"torch": torch.__version__, **answer}, file)
+    os.replace(path + ".part", path)
+
+
 def attach():
-    agent = Agent()
     if objection():
-        agent.write({"objection": objection()})
+        write({"objection": objection()})
         os._exit(3)
-    agent.write({"finished": False})  # until it has
+    write({"finished": False})  # until it has
+    agent = Agent()
     torch.backends.cuda.enable_cudnn_sdp(False)  # whose workspaces nobody knows without a GPU
     torch.cuda._lazy_call(agent.begin)
     register_optimizer_step_pre_hook(agent.before_step)

@@ -23,6 +23,9 @@ EMPTY = ("aten::empty", "aten::new_empty", "aten::empty_strided", "aten::new_emp
 # The sizes of their results depend on values.
 SIZED = ("aten::nonzero", "aten::masked_select", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive",
          "aten::repeat_interleave", "aten::bincount")
+# What they make may be there for a kernel to write into, of which no operator tells: Triton's, and those of extensions.
+FILLS = ("aten::zeros", "aten::ones", "aten::full", "aten::zeros_like", "aten::ones_like", "aten::full_like",
+         "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::zero_", "aten::fill_")
 # What an operand of these must be for the other not to count.
 DECIDING = {"aten::bitwise_or": True, "aten::logical_or": True, "aten::bitwise_and": 0, "aten::logical_and": 0,
             "aten::mul": 0}
@@ -102,9 +105,12 @@ class Rule:
 
 
 class Values(TorchDispatchMode):
-    def __init__(self):
+    def __init__(self, launches):
         super().__init__()
-        self.known = set()  # storages whose bytes are as a GPU would have them
+        self.launches = launches  # how many kernels and copies there have been
+        self.launches_seen = 0    # by the operators that were called
+        self.known = set()   # storages whose bytes are as a GPU would have them
+        self.filled = set()  # of them, those that one of FILLS has made so
         self.rules = {}
         self.told = {}      # (place, what, how) -> times
         self.current = None  # the operator that is called
@@ -138,6 +144,9 @@ class Values(TorchDispatchMode):
             if rule.name in ("aten::lift_fresh", "aten::lift"):
                 self.settle(args[0], is_small(args[0]))
             return func(*args, **kwargs)
+        if self.launches() != self.launches_seen:
+            self.known -= self.filled
+            self.filled.clear()
         self.current = rule.name
         if rule.is_plain and self.has_unknown(args):
             result = func(*args, **kwargs)
@@ -149,6 +158,7 @@ class Values(TorchDispatchMode):
         else:
             result = self.called(func, rule, args, kwargs)
         self.current = None
+        self.launches_seen = self.launches()
         return result
 
     def has_unknown(self, args):
@@ -194,6 +204,8 @@ class Values(TorchDispatchMode):
             known = False
         for each in (*results, *changed):
             self.settle(each, known)
+            if known and rule.name in FILLS and each.is_cuda:
+                self.filled.add(storage(each))
         return result
 
     def assumed(self, name, args):
