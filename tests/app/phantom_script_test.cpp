@@ -1,6 +1,9 @@
 // `fathom phantom` on scripts as people write them, with the LibTorch of the build as their torch.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <map>
+
 #include "tests/app/run.h"
 
 namespace fathom::app {
@@ -163,6 +166,30 @@ except RuntimeError as error:
   EXPECT_TRUE(read(11, "read")) << "a view of it was changed: " << reads;
   EXPECT_TRUE(read(14, "read")) << "it was changed in a list: " << reads;
   EXPECT_TRUE(read(19, "read")) << "a kernel may have written it: " << reads;
+}
+
+// As transformers ends `generate`, and as mixtures of experts send tokens on.
+TEST_F(PhantomScript, TakesTheLongestAnswerAndTheFullestExperts) {
+  const Json answer = told(R"(
+scores = torch.randn(2, 500, device="cuda") @ torch.randn(500, 500, device="cuda")
+unfinished = torch.ones(2, dtype=torch.long, device="cuda")
+for step in range(100):
+    done = torch.full((2,), False, device="cuda") | torch.full((2,), step == 5, device="cuda")
+    done = done | (scores.argmax(-1) == 2)
+    unfinished = unfinished & ~done
+    if unfinished.max() == 0:
+        break
+assert step == 5
+experts = scores.topk(2).indices
+for expert in range(4):
+    rows, places = torch.where(experts == expert)
+    assert rows.shape == (2 * 2,) and rows.tolist() == [0, 0, 1, 1]
+)");
+  std::map<std::string, int64_t> times;
+  for (const Json& read : answer.at("processes").at(0).at("reads"))
+    times[read.at("how")] += read.at("times").get<int64_t>();
+  EXPECT_EQ(times["read"], 5) << "whether an answer has ended, until the last step, which is known";
+  EXPECT_EQ(times["assumed"], 4) << "an expert each";
 }
 
 TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {
