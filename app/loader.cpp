@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/system_error.h"
-#include "phantom_gpu/gpu.h"
 
 namespace fathom::app {
 namespace {
@@ -95,12 +94,7 @@ void* load(const fs::path& library, int binding, const char* remedy) {
 }
 
 void load_stubs(const Invocation& invocation) {
-  const config::GpuSpec& spec = *invocation.phantom_gpu;
-  phantom_gpu::PhantomGpu gpu;
-  gpu.name = spec.name;
-  gpu.compute_capability = spec.compute_capability;
-  gpu.multiprocessors = spec.multiprocessors;
-  gpu.memory_bytes = spec.memory_bytes;
+  phantom_gpu::PhantomGpu gpu = pretended(*invocation.phantom_gpu);
   gpu.placement = invocation.placement;
   gpu.segments = invocation.segments;
   phantom_gpu::load_stubs(library_folder() / "fathom-phantom", gpu);
@@ -172,6 +166,15 @@ TorchFolder find_torch() {
   if (sound(python, "python3's torch")) return {python, version_of(python)};
   if (python.empty()) tried += ", python3 has no torch";
   throw Error("LibTorch 2.11 is not on this machine: " + tried, kRemedy);
+}
+
+phantom_gpu::PhantomGpu pretended(const config::GpuSpec& spec) {
+  phantom_gpu::PhantomGpu gpu;
+  gpu.name = spec.name;
+  gpu.compute_capability = spec.compute_capability;
+  gpu.multiprocessors = spec.multiprocessors;
+  gpu.memory_bytes = spec.memory_bytes;
+  return gpu;
 }
 
 // With less than it needs LibTorch fails in as many ways as it has libraries, by a fault of the processor too.

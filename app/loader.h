@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/engine.h"
+#include "phantom_gpu/gpu.h"
 
 namespace fathom::app {
 
@@ -17,6 +18,9 @@ struct TorchFolder {
 // python3. Throws Error that says what was tried when none holds LibTorch 2.11; a wrong $FATHOM_TORCH is refused at
 // once.
 TorchFolder find_torch();
+
+// A listed GPU as the stubs pretend it, with segments at ascending addresses.
+phantom_gpu::PhantomGpu pretended(const config::GpuSpec& spec);
 
 // Loads LibTorch and libfathom_engine.so, for invocation.device kCuda also LibTorch's CUDA part and libfathom_cuda.so,
 // for a phantom GPU its stubs before all; returns the engine's door.

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "app/installation.h"
+#include "app/loader.h"
 #include "app/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -17,7 +18,6 @@
 #include "base/output.h"
 #include "base/system_error.h"
 #include "launch/command.h"
-#include "phantom_gpu/gpu.h"
 #include "report/script_answer.h"
 
 namespace fathom::app {
@@ -109,14 +109,9 @@ void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int 
 
 int Phantom::run() const {
   check_address_space(gpu_);
-  phantom_gpu::PhantomGpu gpu;
-  gpu.name = gpu_.name;
-  gpu.compute_capability = gpu_.compute_capability;
-  gpu.multiprocessors = gpu_.multiprocessors;
-  gpu.memory_bytes = gpu_.memory_bytes;
   const TemporaryFolder folder;
-  const auto variables =
-      phantom_gpu::variables_of(library_folder() / "fathom-phantom", gpu, {.report = folder.path(), .steps = steps_});
+  const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
+                                                   {.report = folder.path(), .steps = steps_});
   const auto start = std::chrono::steady_clock::now();
   report::ScriptAnswer answer{.gpu = gpu_, .command = command_line};
   answer.exit_status = launch::run_command(command_, variables);
