@@ -2,7 +2,6 @@
 #include "launch/command.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,11 +14,10 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/system_error.h"
+#include "launch/child.h"
 
 namespace fathom::launch {
 namespace {
-
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 volatile std::sig_atomic_t child = 0;
 void pass_on(int signal) {
@@ -32,7 +30,7 @@ class HeldSignals {
   HeldSignals() {
     sigset_t held;
     ::sigemptyset(&held);
-    for (const int signal : kSignals) ::sigaddset(&held, signal);
+    for (const int signal : kStopSignals) ::sigaddset(&held, signal);
     ::sigprocmask(SIG_BLOCK, &held, &before_);
   }
   ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
@@ -42,18 +40,6 @@ class HeldSignals {
  private:
   sigset_t before_{};
 };
-
-// In the child. Returns where the program cannot be run, with errno.
-void become(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-}
 
 Error not_started(const std::string& program, int why) {
   return Error("'" + program + "' cannot be started: " + std::strerror(why),
@@ -72,13 +58,15 @@ int run_command(const std::vector<std::string>& words, const std::map<std::strin
     struct sigaction forward {};
     forward.sa_handler = pass_on;
     forward.sa_flags = SA_RESTART;
-    for (const int signal : kSignals) ::sigaction(signal, &forward, nullptr);
+    for (const int signal : kStopSignals) ::sigaction(signal, &forward, nullptr);
     started = ::fork();
     if (started < 0) throw not_started(words.front(), errno);
     if (started == 0) {
-      for (const int signal : kSignals) ::signal(signal, SIG_DFL);
+      for (const int signal : kStopSignals) ::signal(signal, SIG_DFL);
       held.reset();
-      become(words, variables);
+      ::dup2(STDERR_FILENO, STDOUT_FILENO);
+      for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+      become(words.front(), words);
       const int why = errno;
       const ssize_t said = ::write(says.get(), &why, sizeof why);
       ::_exit(said == sizeof why ? 127 : 126);
@@ -93,7 +81,7 @@ int run_command(const std::vector<std::string>& words, const std::map<std::strin
   }
   child = 0;
   if (failed) throw not_started(words.front(), why);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return exit_code(status);
 }
 
 }  // namespace fathom::launch

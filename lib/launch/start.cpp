@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system_error.h"
+#include "launch/child.h"
 
 namespace fathom::launch {
 namespace {
@@ -28,7 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kToTell{5};  // that the others have when one has failed
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 volatile std::sig_atomic_t asked_to_stop = 0;
 void ask_to_stop(int signal) { asked_to_stop = signal; }
@@ -59,10 +58,9 @@ Socket listen_on_loopback() {
   return listening;
 }
 
-// In the child. A parent that is killed takes its children with it.
-[[noreturn]] void become(int64_t local_rank, const Node& node, const std::optional<Socket>& socket,
-                         const std::vector<std::string>& arguments) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+// In the child.
+[[noreturn]] void join(int64_t local_rank, const Node& node, const std::optional<Socket>& socket,
+                       const std::vector<std::string>& arguments) {
   const auto tell = [](const char* variable, const std::string& value) { ::setenv(variable, value.c_str(), 1); };
   tell("RANK", std::to_string(node.first_rank + local_rank));
   tell("LOCAL_RANK", std::to_string(local_rank));
@@ -75,11 +73,7 @@ Socket listen_on_loopback() {
   } else if (socket) {
     ::close(socket->descriptor.get());
   }
-  std::vector<char*> words;
-  words.reserve(arguments.size() + 1);
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  ::execv("/proc/self/exe", words.data());
+  become("/proc/self/exe", arguments);
   ::_exit(127);
 }
 
@@ -90,7 +84,7 @@ class Children {
     if (node.port == 0) socket = listen_on_loopback();
     for (int64_t local_rank = 0; local_rank < node.processes; ++local_rank) {
       const pid_t child = ::fork();
-      if (child == 0) become(local_rank, node, socket, arguments);
+      if (child == 0) join(local_rank, node, socket, arguments);
       if (child < 0) {
         const int why = errno;
         signal_all(SIGKILL);
@@ -131,7 +125,7 @@ class Children {
     while (running_[local_rank] != ended) ++local_rank;
     running_[local_rank] = 0;
     const bool killed = WIFSIGNALED(status);
-    const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    const int code = exit_code(status);
     // What fails by itself says why; what stops in order after a signal does so, too.
     if (code == 0 || result_ != 0) return;
     result_ = code;
@@ -157,7 +151,7 @@ class Children {
 int start_processes(const Node& node, const std::vector<std::string>& arguments) {
   struct sigaction forward {};
   forward.sa_handler = ask_to_stop;
-  for (const int signal : kSignals) ::sigaction(signal, &forward, nullptr);
+  for (const int signal : kStopSignals) ::sigaction(signal, &forward, nullptr);
   return Children(node, arguments).wait();
 }
 
