@@ -10,7 +10,6 @@
 #include "base/numbers.h"
 #include "plan/outlook.h"
 #include "report/estimate_table.h"
-#include "report/step_time_table.h"
 
 namespace fathom::app {
 namespace {
@@ -44,6 +43,8 @@ std::string StepTimes::forecast() const {
 report::StepTimes StepTimes::sums(const plan::StepParts<double>& phase_seconds) const {
   report::StepTimes sums;
   sums.parts = phase_seconds;
+  std::optional<plan::ExpectedSteps> each;
+  if (throughput_) each.emplace(architecture_, config_, *throughput_);
   plan::ExpectedTime expected;
   bool knows_all = throughput_.has_value();  // also the shapes of all these steps
   for (size_t i = 1; i < measured_.size(); ++i) {
@@ -51,26 +52,13 @@ report::StepTimes StepTimes::sums(const plan::StepParts<double>& phase_seconds) 
     sums.steps += 1;
     sums.measured += seconds;
     knows_all = knows_all && step >= 1 && step <= std::ssize(steps_);
-    if (knows_all) expected = expected + expected_of(steps_[static_cast<size_t>(step) - 1]);
+    if (knows_all) expected = expected + each->of(steps_[static_cast<size_t>(step) - 1]);
   }
   if (knows_all) {
     sums.expected = expected;
     sums.source = throughput_->source;
   }
   return sums;
-}
-
-plan::ExpectedTime StepTimes::expected_of(const schedule::StepShape& step) const {
-  const plan::StepArithmetic arithmetic = plan::estimate_arithmetic(architecture_, config_, step);
-  return plan::expected_step_time(architecture_, config_, step, arithmetic, *throughput_);
-}
-
-std::string StepTimes::comparison(const plan::StepParts<double>& phase_seconds) const {
-  return phantom_ ? "" : report::format_step_times(sums(phase_seconds));
-}
-
-Json StepTimes::json(const plan::StepParts<double>& phase_seconds) const {
-  return report::step_times_json(sums(phase_seconds));
 }
 
 }  // namespace fathom::app

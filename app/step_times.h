@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "app/session.h"
-#include "base/json.h"
 #include "plan/expected_time.h"
 #include "plan/plan.h"
 #include "report/step_time_table.h"
@@ -27,16 +26,10 @@ class StepTimes {
   std::string forecast() const;
   // A step has been done. step: counted from 1, over resumed runs too.
   void add(int64_t step, double seconds) { measured_.emplace_back(step, seconds); }
-  // Of the steps after the first, which takes memory and loads code; phase_seconds: of these on the device. A table
-  // (report/step_time_table.h); empty for fewer than two steps, and of a phantom.
-  std::string comparison(const plan::StepParts<double>& phase_seconds) const;
-  // Of the same steps.
-  Json json(const plan::StepParts<double>& phase_seconds) const;
+  // Of the steps after the first, which takes memory and loads code; phase_seconds: of these on the device.
+  report::StepTimes sums(const plan::StepParts<double>& phase_seconds) const;
 
  private:
-  report::StepTimes sums(const plan::StepParts<double>& phase_seconds) const;
-  plan::ExpectedTime expected_of(const schedule::StepShape& step) const;
-
   const config::RunConfig& config_;
   config::Device device_;
   bool phantom_;

@@ -207,10 +207,10 @@ std::string what_to_do_now(const config::RunConfig& config, const arch::Architec
 // memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on and
 // no trace is written, which is the run's alone.
 Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::Architecture& architecture,
-               const Session& session, const Json& times) {
+               const Session& session, const report::StepTimes& times) {
   const play::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
   Json memory = report::memory_json(comparison);
-  memory["time"] = times;
+  memory["time"] = report::step_times_json(times);
   if (!session.phantom && invocation.trace.empty()) {
     memory["attention"] = to_json(play::attention_curve(invocation.config, architecture, session.placement, limits));
   }
@@ -297,7 +297,6 @@ int train(const Train& invocation, const Session& session) {
   Recorder recorder(config, resume, times, profile);
   keep_within_budget(plan.gpu ? plan.gpu->limit : config.memory_budget, session);
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
-
   train::RunResult result;
   try {
     result = play(config, inputs, session, plan, resume, writes ? recorder.observer() : train::Observer());
@@ -319,12 +318,13 @@ int train(const Train& invocation, const Session& session) {
     return 128 + result.signal;
   }
 
+  const report::StepTimes took = times.sums(result.phase_seconds);
   const bool ran = !resume || resume->step() < result.steps;
   if (!ran && earlier.exists()) {
     earlier.put_back();
   } else {
     write_run_report(invocation, inputs.architecture, comparison,
-                     memory_of(comparison, invocation, inputs.architecture, session, times.json(result.phase_seconds)),
+                     memory_of(comparison, invocation, inputs.architecture, session, took),
                      RunEnd{seconds_since(start), result.kept_step});
   }
   if (!ran) {
@@ -332,7 +332,7 @@ int train(const Train& invocation, const Session& session) {
                          " is of the last step: none was left to run, and nothing to measure\n"));
   } else {
     print(report::format_memory(comparison, result.stopped_early) + "\n" +
-          report::format_rules(comparison, /*all=*/false) + "\n" + times.comparison(result.phase_seconds));
+          report::format_rules(comparison, /*all=*/false) + "\n");
   }
   if (group != nullptr) {
     print_processes(comparison, events.compare(result), *group, result.stopped_early);
@@ -340,7 +340,7 @@ int train(const Train& invocation, const Session& session) {
     print(report::folded(describe(*compared) + "\n"));
   }
   if (!session.phantom) {  // a phantom's losses and times are none
-    print(recorder.summary());
+    print(report::format_step_times(took) + recorder.summary());
     print_outcome(result);
     print((config.method == config::Method::kFull ? "model: " : "adapter: ") + config.output_dir + "\n");
   }

@@ -1,8 +1,6 @@
 // Puts the estimates beside a plan together.
 #include "plan/outlook.h"
 
-#include <map>
-
 #include "base/bytes.h"
 #include "plan/bound.h"
 
@@ -31,20 +29,21 @@ std::optional<double> Outlook::tokens_per_second() const {
   return static_cast<double>(step_tokens) / step->seconds();
 }
 
+const ExpectedTime& ExpectedSteps::of(const schedule::StepShape& step) {
+  const auto found = known_.find(step);
+  if (found != known_.end()) return found->second;
+  const StepArithmetic arithmetic = estimate_arithmetic(architecture_, run_, step);
+  return known_.emplace(step, expected_step_time(architecture_, run_, step, arithmetic, throughput_)).first->second;
+}
+
 ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
                          const std::vector<schedule::StepShape>& steps, const Throughput& throughput) {
-  std::map<schedule::StepShape, double> known;
+  ExpectedSteps each(architecture, run, throughput);
   ExpectedRun expected;
   for (const schedule::StepShape& step : steps) {
-    auto found = known.find(step);
-    if (found == known.end()) {
-      const StepArithmetic arithmetic = estimate_arithmetic(architecture, run, step);
-      const double seconds = expected_step_time(architecture, run, step, arithmetic, throughput).seconds();
-      found = known.emplace(step, seconds).first;
-    }
     expected.steps += 1;
     expected.tokens += tokens_of(step);
-    expected.seconds += found->second;
+    expected.seconds += each.of(step).seconds();
   }
   return expected;
 }

@@ -1,6 +1,7 @@
 // What an estimate tells besides bytes on the device: the host's memory, time, cost.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -48,7 +49,21 @@ std::optional<Throughput> speed_of(const Plan& plan, const std::optional<Through
 Outlook look_ahead(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
                    const OutlookQuestion& question);
 
-// Seconds of every step, by formula.
+// What steps are expected to take, by formula; those of one shape are reckoned once. Refers to all that it is given.
+class ExpectedSteps {
+ public:
+  ExpectedSteps(const arch::Architecture& architecture, const config::RunConfig& run, const Throughput& throughput)
+      : architecture_(architecture), run_(run), throughput_(throughput) {}
+  const ExpectedTime& of(const schedule::StepShape& step);
+
+ private:
+  const arch::Architecture& architecture_;
+  const config::RunConfig& run_;
+  const Throughput& throughput_;
+  std::map<schedule::StepShape, ExpectedTime> known_;
+};
+
+// Every step.
 ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
                          const std::vector<schedule::StepShape>& steps, const Throughput& throughput);
 
