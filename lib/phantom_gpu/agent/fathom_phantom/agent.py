@@ -154,8 +154,8 @@ def write(answer):
 
 
 def attach():
-    if objection():
-        write({"objection": objection()})
+    if why := objection():
+        write({"objection": why})
         os._exit(3)
     write({"finished": False})  # until it has
     agent = Agent()
