@@ -1,6 +1,6 @@
 """Makes a checkpoint without contents: files of safetensors with true heads, and holes where the weights would lie.
 
-usage: make_checkpoint.py NAME FOLDER    NAME: in shapes.json
+usage: make_checkpoint.py SHAPE FOLDER    SHAPE: a folder with config.json
 
 Which tensors a file has and in which order matters: weights reach a GPU in that order, and where they are quantized
 there, the blocks that the caching allocator has free by then decide how large the next one's is. It is the order that
@@ -15,7 +15,6 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 MOST_BYTES = 10 ** 10
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 def files_of(tensors):
@@ -40,9 +39,8 @@ def write_holes(path, tensors):
         file.truncate(8 + len(text) + end)
 
 
-def main(shape_name, folder):
-    shape = json.loads((HERE / "shapes.json").read_text())[shape_name]
-    config = AutoConfig.for_model(**shape, torch_dtype=torch.bfloat16)
+def main(shape, folder):
+    config = AutoConfig.from_pretrained(shape, torch_dtype=torch.bfloat16)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, torch_dtype=torch.bfloat16)
     tensors = model.state_dict()
