@@ -128,6 +128,32 @@ assert scaler.get_scale() == 65536.0 and optimizer.state, "no step was skipped"
   EXPECT_TRUE(answer.at("processes").at(0).at("reads").empty()) << answer.at("processes").at(0).at("reads");
 }
 
+// Most operators are called without a way through Python, which would cost more than they do.
+TEST_F(PhantomScript, LooksAtFewOperators) {
+  const Json answer = told(R"(
+import sys
+values = sys.modules["fathom_phantom.values"].Values
+looks, dispatch = [], values.__torch_dispatch__
+def look(self, func, types, args=(), kwargs=None):
+    looks.append(func.name())
+    return dispatch(self, func, types, args, kwargs)
+values.__torch_dispatch__ = look
+weight = torch.nn.Parameter(torch.randn(1000, 1000, device="cuda"))
+optimizer = torch.optim.AdamW([weight])
+for step in range(30):
+    hidden = weight
+    for layer in range(30):
+        hidden = (hidden @ weight.to(torch.bfloat16).float()).relu() * 2 + weight
+    hidden.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+assert len(looks) < 100, looks
+assert torch.arange(3, device="cuda").sum().item() == 3
+assert any("sum" in each for each in looks)
+)");
+  EXPECT_EQ(answer.at("processes").at(0).at("steps"), 30);
+}
+
 TEST_F(PhantomScript, NamesReadsOfWhatNobodyKnows) {
   const Json answer = told(R"(
 x = torch.randn(300, 100, device="cuda")

@@ -71,6 +71,16 @@ long phantom_recorded_of_all(void);
 // The function that is set is called on the thread that copies. An exported function, for phantom_gpu/agent.
 typedef void phantom_reader(const void* from, size_t bytes);
 void phantom_on_read(phantom_reader* reader);
+// Storages on the device whose bytes are as a GPU would have made them. by_fill: an operator has filled it with a
+// number, as it does for a kernel that writes there too; forgotten as soon as there was a launch between two operators,
+// for that was of a kernel that none has called. Exported functions, for phantom_gpu/agent and phantom_gpu/calls.
+void phantom_know(const void* storage, bool by_fill);
+void phantom_forget(const void* storage);
+bool phantom_knows(const void* storage);
+// An operator of LibTorch is called by this thread. name: lives until it ends, and is null outside.
+void phantom_operator_begins(const char* name);
+void phantom_operator_ends(void);
+const char* phantom_operator(void);
 // Tells once, where device memory can be read, that a function was called which the phantom GPU has not.
 long phantom_unsupported(const char* name, long result);
 // Remembers the error for cudaGetLastError, and returns it.

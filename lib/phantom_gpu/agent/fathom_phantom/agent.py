@@ -26,12 +26,31 @@ def now():
     return time.time_ns() // 1000
 
 
+def stubs():
+    """Under this process; stubs/phantom.h declares what is called of them."""
+    library = ctypes.CDLL(None)
+    library.phantom_know.argtypes = (ctypes.c_void_p, ctypes.c_bool)
+    library.phantom_forget.argtypes = library.phantom_knows.argtypes = (ctypes.c_void_p,)
+    library.phantom_knows.restype = ctypes.c_bool
+    library.phantom_operator.restype = ctypes.c_char_p
+    return library
+
+
+def calls():
+    """The fast way round values.py (lib/phantom_gpu/calls), which there is for one version of torch; or None."""
+    library = os.path.join(os.environ["FATHOM_PHANTOM_FOLDER"], f"calls-{version()}.so")
+    if not os.path.exists(library):
+        return None
+    library = ctypes.CDLL(library)
+    library.phantom_calls_begin.argtypes = (ctypes.c_int64, ctypes.c_int64)
+    return library
+
+
 class Agent:
     def __init__(self):
         self.last_step = int(os.environ.get("FATHOM_PHANTOM_STEPS") or 0)
-        launches = ctypes.CDLL(None).phantom_launches_of_all
-        launches.restype = ctypes.c_long
-        self.values = values.Values(launches)
+        self.stubs = stubs()
+        self.values = values.Values(self.stubs, calls())
         self.steps = {}   # optimizer -> steps
         self.marks = []   # (time_us, the phase that begins)
         self.peaks = {}   # of the allocator, also before the script has reset them
@@ -94,8 +113,8 @@ class Agent:
             self.peaks[kind] = max(self.peaks.get(kind, 0), statistics.get(f"{kind}_bytes.all.peak", 0))
 
     def heard_read(self, address, size):
-        operator = self.values.current
-        if operator is not None and operator not in READERS:
+        operator = (self.stubs.phantom_operator() or b"").decode()
+        if operator and operator not in READERS:
             self.unseen[operator] = self.unseen.get(operator, 0) + 1
 
     # ---- what is told
@@ -111,7 +130,7 @@ class Agent:
         return sum(1 for when, phase in self.marks if phase == "optimizer_step" and when <= time_us)
 
     def report(self):
-        self.values.__exit__(None, None, None)
+        self.values.end()
         if not self.used:
             return write({"finished": True})
         self.fold_peaks()
@@ -128,14 +147,19 @@ class Agent:
                "survived": self.survived, "reads": reads})
 
 
+def version():
+    """Of torch: "2.11"."""
+    return ".".join(torch.__version__.split(".")[:2])
+
+
 # For each CUDA that there are stubs for, the versions of torch that were tried with them.
 FOLLOWED = {"12": ("2.4", "2.5", "2.6", "2.7", "2.8"), "13": ("2.11",)}
 
 
 def objection():
     """Why this torch cannot be followed; empty where it can."""
-    cuda, version = (torch.version.cuda or "").split(".")[0], ".".join(torch.__version__.split(".")[:2])
-    if version not in FOLLOWED.get(cuda, ()):
+    cuda = (torch.version.cuda or "").split(".")[0]
+    if version() not in FOLLOWED.get(cuda, ()):
         tried = " and ".join(f"{', '.join(versions)} for CUDA {each}" for each, versions in FOLLOWED.items())
         return f"the script's torch is {torch.__version__}, and a phantom GPU was tried with {tried} alone"
     if not hasattr(ctypes.CDLL(None), "phantom_on_read"):
@@ -195,5 +219,5 @@ def attach():
     # Lives as long as the process.
     agent.reader = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
     ctypes.CDLL(None).phantom_on_read(agent.reader)
-    agent.values.__enter__()
+    agent.values.begin()
     atexit.register(agent.report)

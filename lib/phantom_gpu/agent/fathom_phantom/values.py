@@ -34,7 +34,10 @@ SPECIAL = ("aten::_local_scalar_dense", "aten::equal", "aten::_to_copy", "aten::
            "aten::isnan", "aten::isinf")
 # GradScaler's look for overflow: none is found, in what nobody knows.
 OVERFLOW = "aten::_amp_foreach_non_finite_check_and_unscale_"
+# What torch.tensor makes a tensor of comes by a way that no mode sees.
+LIFTS = ("aten::lift_fresh", "aten::lift")
 ASSUMED, READ = "assumed", "read"
+ASKED, MADE_EMPTY, PLAIN, DECIDED, MOVING = range(5)  # as calls.cpp has them
 
 
 def is_small(tensor):
@@ -96,24 +99,57 @@ class Rule:
         if self.name in ("aten::copy_", "aten::fill_", "aten::zero_"):
             self.overwrites.add("self")
         self.indexes = self.name.startswith(("aten::index", "aten::_index"))
-        # Neither comes anything of it to the CPU, nor is anything known of it beside unknown inputs.
-        self.is_plain = (self.name.startswith("aten::") and self.name not in SPECIAL and self.name not in SIZED
-                         and self.name.rstrip("_") not in DECIDING and self.name != OVERFLOW
-                         and not self.overwrites and not self.indexes)
+        self.kind = self.kind_of_call(func)
         self.repeats = (self.name.startswith("aten::") and self.name not in EMPTY
                         and not any(word in self.name for word in RANDOM))
+        self.c_name = self.name.encode()  # lives as long as the process
+
+    def kind_of_call(self, func):
+        """What calls.cpp needs to know."""
+        name = self.name
+        if not name.startswith("aten::") or name in LIFTS:
+            return ASKED
+        if name in EMPTY:
+            return MADE_EMPTY
+        if name == "aten::_to_copy":
+            return MOVING
+        if name.rstrip("_") in DECIDING:
+            return DECIDED
+        # Neither comes anything of a plain one to the CPU, nor is anything known of it beside unknown inputs.
+        special = name in SPECIAL or name in SIZED or name == OVERFLOW or self.overwrites or self.indexes
+        return ASKED if special else PLAIN
 
 
 class Values(TorchDispatchMode):
-    def __init__(self, launches):
+    """stubs: of the process, which keep what is known (stubs/phantom.h). calls: the library of calls.cpp, or none."""
+
+    def __init__(self, stubs, calls):
         super().__init__()
-        self.launches = launches  # how many kernels and copies there have been
-        self.launches_seen = 0    # by the operators that were called
-        self.known = set()   # storages whose bytes are as a GPU would have them
-        self.filled = set()  # of them, those that one of FILLS has made so
+        self.stubs = stubs
+        self.calls = calls
         self.rules = {}
         self.told = {}      # (place, what, how) -> times
-        self.current = None  # the operator that is called
+
+    def begin(self):
+        self.__enter__()
+        if self.calls:
+            for name in LIFTS:  # views, which are not asked about else
+                self.calls.phantom_calls_are(name.encode(), b"", ASKED)
+            self.calls.phantom_calls_begin(LIMIT, LIMIT_OF_FLOATS)
+
+    def end(self):
+        if self.calls:
+            self.calls.phantom_calls_end()
+        else:
+            self.__exit__(None, None, None)
+
+    def rule_of(self, func):
+        rule = self.rules.get(func)
+        if rule is None:
+            rule = self.rules[func] = Rule(func)
+            if self.calls:
+                self.calls.phantom_calls_are(rule.c_name, func._schema.overload_name.encode(), rule.kind)
+        return rule
 
     @classmethod
     def ignore_compile_internals(cls):
@@ -124,41 +160,38 @@ class Values(TorchDispatchMode):
         self.told[key] = self.told.get(key, 0) + 1
 
     def is_known(self, tensor):
-        return not tensor.is_cuda or tensor.numel() == 0 or storage(tensor) in self.known
+        return not tensor.is_cuda or tensor.numel() == 0 or self.stubs.phantom_knows(storage(tensor))
 
-    def settle(self, tensor, known):
+    def settle(self, tensor, known, by_fill=False):
         if not tensor.is_cuda or tensor.numel() == 0:
             return
         if known:
-            self.known.add(storage(tensor))
+            self.stubs.phantom_know(storage(tensor), by_fill)
         else:
-            self.known.discard(storage(tensor))
+            self.stubs.phantom_forget(storage(tensor))
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        rule = self.rules.get(func)
-        if rule is None:
-            rule = self.rules[func] = Rule(func)
+        rule = self.rule_of(func)
         if rule.is_view:
-            # What torch.tensor makes a tensor of comes by a way that no mode sees.
-            if rule.name in ("aten::lift_fresh", "aten::lift"):
+            if rule.name in LIFTS:
                 self.settle(args[0], is_small(args[0]))
             return func(*args, **kwargs)
-        if self.launches() != self.launches_seen:
-            self.known -= self.filled
-            self.filled.clear()
-        self.current = rule.name
-        if rule.is_plain and self.has_unknown(args):
-            result = func(*args, **kwargs)
-            for each in tensors_in(result):
+        self.stubs.phantom_operator_begins(rule.c_name)
+        try:
+            if rule.kind == PLAIN and self.has_unknown(args):
+                return self.plain(func, rule, args, kwargs)
+            return self.called(func, rule, args, kwargs)
+        finally:
+            self.stubs.phantom_operator_ends()
+
+    def plain(self, func, rule, args, kwargs):
+        result = func(*args, **kwargs)
+        for each in tensors_in(result):
+            self.settle(each, False)
+        for i, _ in rule.writes:  # lists of tensors that are changed in place are no results
+            for each in tensors_in(args[i] if i < len(args) else None):
                 self.settle(each, False)
-            for i, _ in rule.writes:  # lists of tensors that are changed in place are no results
-                for each in tensors_in(args[i] if i < len(args) else None):
-                    self.settle(each, False)
-        else:
-            result = self.called(func, rule, args, kwargs)
-        self.current = None
-        self.launches_seen = self.launches()
         return result
 
     def has_unknown(self, args):
@@ -203,9 +236,7 @@ class Values(TorchDispatchMode):
         else:
             known = False
         for each in (*results, *changed):
-            self.settle(each, known)
-            if known and rule.name in FILLS and each.is_cuda:
-                self.filled.add(storage(each))
+            self.settle(each, known, by_fill=rule.name in FILLS)
         return result
 
     def assumed(self, name, args):

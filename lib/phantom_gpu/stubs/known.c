@@ -1,0 +1,56 @@
+// Which storages on the device hold the numbers that a GPU would have put there: what the agent in a script's Python
+// (lib/phantom_gpu/agent/values.py) and its fast way round Python (lib/phantom_gpu/calls) know in common.
+#include <pthread.h>
+#include <search.h>
+#include <stdatomic.h>
+
+#include "phantom.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void* known;       // trees of addresses
+static void* filled;      // of them, those that a fill has made so
+static atomic_long seen;  // launches of the operators that were called
+static __thread const char* operator_name;
+
+static int order(const void* left, const void* right) { return left < right ? -1 : left > right; }
+
+void phantom_know(const void* storage, bool by_fill) {
+  pthread_mutex_lock(&mutex);
+  tsearch(storage, &known, order);
+  if (by_fill) tsearch(storage, &filled, order);
+  pthread_mutex_unlock(&mutex);
+}
+
+void phantom_forget(const void* storage) {
+  pthread_mutex_lock(&mutex);
+  tdelete(storage, &known, order);
+  tdelete(storage, &filled, order);
+  pthread_mutex_unlock(&mutex);
+}
+
+bool phantom_knows(const void* storage) {
+  pthread_mutex_lock(&mutex);
+  const bool found = tfind(storage, &known, order) != NULL;
+  pthread_mutex_unlock(&mutex);
+  return found;
+}
+
+static void forget_fills(void) {
+  pthread_mutex_lock(&mutex);
+  while (filled) {
+    const void* storage = *(const void**)filled;  // a tree begins with its root, and that with its key
+    tdelete(storage, &known, order);
+    tdelete(storage, &filled, order);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+void phantom_operator_begins(const char* name) {
+  if (phantom_launches_of_all() != seen) forget_fills();
+  operator_name = name;
+}
+void phantom_operator_ends(void) {
+  operator_name = NULL;
+  seen = phantom_launches_of_all();
+}
+const char* phantom_operator(void) { return operator_name; }
