@@ -218,6 +218,18 @@ for expert in range(4):
   EXPECT_EQ(times["assumed"], 4) << "an expert each";
 }
 
+TEST_F(PhantomScript, HasWhatKernelsOfNewGpusAskFor) {
+  const Outcome outcome = play(R"(
+rows = torch.randn(64, 256, device="cuda", dtype=torch.bfloat16)
+experts = torch.randn(4, 256, 512, device="cuda", dtype=torch.bfloat16)
+ends = torch.tensor([16, 32, 48, 64], dtype=torch.int32).cuda()
+assert torch._grouped_mm(rows, experts, offs=ends).shape == (64, 512)
+)",
+                               "--gpu B200");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.errors, Not(HasSubstr("TMA descriptor")));
+}
+
 TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {
   const Outcome outcome = play(R"(
 import os, sys

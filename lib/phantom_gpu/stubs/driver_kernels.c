@@ -146,6 +146,18 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
                         NULL);
 }
 
+// Where a kernel's blocks of tensors lie (compute capability 9.0 on): no kernel reads it here.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                CUtensorMapFloatOOBfill fill) {
+  (void)type, (void)rank, (void)address, (void)sizes, (void)strides, (void)box, (void)element_strides;
+  (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+  *map = (CUtensorMap){0};
+  return CUDA_SUCCESS;
+}
+
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   const bool is_device = phantom_is_device((const void*)address);
   switch (attribute) {
