@@ -67,6 +67,8 @@ class Phantom final : public Command {
             words_.memory_option("with --gpu NAME"),
             Option("--steps", steps_, "N", "End the script after so many steps of its optimizer; 0: as it ends itself")
                 .not_negative(),
+            Option("--no-weights", no_weights_, "",
+                   "Models of transformers need no files of weights: a config.json will do"),
             json_option(json_),
             Option("COMMAND", command_, "", "Behind --: as in a shell, python train.py --bf16 true").require()};
   }
@@ -79,6 +81,7 @@ class Phantom final : public Command {
   GpuWords words_;
   config::GpuSpec gpu_;
   int64_t steps_ = 0;
+  bool no_weights_ = false;
   bool json_ = false;
   std::vector<std::string> command_;
 };
@@ -110,8 +113,9 @@ void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int 
 int Phantom::run() const {
   check_address_space(gpu_);
   const TemporaryFolder folder;
-  const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
-                                                   {.report = folder.path(), .steps = steps_});
+  const auto variables =
+      phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
+                                {.report = folder.path(), .steps = steps_, .no_weights = no_weights_});
   const auto start = std::chrono::steady_clock::now();
   report::ScriptAnswer answer{.gpu = gpu_, .command = command_line};
   answer.exit_status = launch::run_command(command_, variables);

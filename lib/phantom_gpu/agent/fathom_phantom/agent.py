@@ -1,6 +1,7 @@
 """fathom's hand in a script's Python: notes what it takes of a phantom GPU, and writes it down as the process ends.
 
 FATHOM_PHANTOM_REPORT: the folder into which each process that imports torch writes a JSON file, named by its number.
+FATHOM_PHANTOM_NO_WEIGHTS: 1: models of transformers need no files of weights.
 FATHOM_PHANTOM_STEPS: the script is ended after so many steps of its optimizer; 0: it ends by itself.
 """
 import atexit
@@ -15,7 +16,7 @@ import time
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from fathom_phantom import peak, values
+from fathom_phantom import holes, peak, values
 from fathom_phantom.places import frames_from, line_of
 
 MOST_EVENTS = 4_000_000  # of the allocator that are kept; a step of a large model has some 10,000
@@ -219,5 +220,7 @@ def attach():
     # Lives as long as the process.
     agent.reader = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
     ctypes.CDLL(None).phantom_on_read(agent.reader)
+    if os.environ.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
+        holes.attach(os.environ["FATHOM_PHANTOM_REPORT"])
     agent.values.begin()
     atexit.register(agent.report)
