@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <ctime>
 #include <iterator>
 #include <set>
 #include <sstream>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/numbers.h"
 #include "base/system_error.h"
 
 namespace fathom::app {
@@ -137,6 +140,15 @@ class Driver {
   int count_ = 0;
 };
 
+// "2026-11-23 20:01 UTC".
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 40> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &utc)};
+}
+
 }  // namespace
 
 Cpu this_cpu() {
@@ -180,6 +192,13 @@ std::vector<Gpu> this_gpus() {
   gpus.reserve(static_cast<size_t>(driver.count()));
   for (int index = 0; index < driver.count(); ++index) gpus.push_back(driver.gpu(index));
   return gpus;
+}
+
+Json facts_of_now() {
+  const Cpu cpu = this_cpu();
+  const std::string machine =
+      cpu.model + ", " + format_counted(cpu.cores, "core") + ", " + format_bytes(total_memory_bytes());
+  return {{"date", now()}, {"machine", machine}};
 }
 
 }  // namespace fathom::app

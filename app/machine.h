@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+
 namespace fathom::app {
 
 struct Cpu {
@@ -33,5 +35,8 @@ struct Gpu {
 };
 // What NVIDIA's driver lists; empty without a driver or a GPU. LibTorch and CUDA's runtime are not needed.
 std::vector<Gpu> this_gpus();
+
+// "date" and "machine", as "run" of memory.json has them.
+Json facts_of_now();
 
 }  // namespace fathom::app

@@ -1,15 +1,10 @@
 // Writes the files from which `fathom report` rebuilds the page.
 #include "app/run_report.h"
 
-#include <array>
-#include <ctime>
-
 #include "app/installation.h"
 #include "app/machine.h"
 #include "arch/precision.h"
-#include "base/bytes.h"
 #include "base/file.h"
-#include "base/numbers.h"
 #include "config/load.h"
 #include "page/page.h"
 #include "page/run_record.h"
@@ -17,20 +12,6 @@
 
 namespace fathom::app {
 namespace {
-
-// "2026-11-23 20:01 UTC".
-std::string now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 40> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &utc)};
-}
-
-std::string this_machine() {
-  const Cpu cpu = this_cpu();
-  return cpu.model + ", " + format_counted(cpu.cores, "core") + ", " + format_bytes(total_memory_bytes());
-}
 
 Json run_facts(const Invocation& invocation, const arch::Architecture& architecture) {
   const config::RunConfig& config = invocation.config;
@@ -42,10 +23,9 @@ Json run_facts(const Invocation& invocation, const arch::Architecture& architect
   facts["fp16"] = config.fp16;
   facts["tf32"] = config.tf32;
   facts["seconds"] = nullptr;
-  facts["date"] = now();
-  facts["machine"] = this_machine();
   facts["command"] = invocation.command_line;
   facts["version"] = FATHOM_VERSION;
+  facts.update(facts_of_now());
   return facts;
 }
 

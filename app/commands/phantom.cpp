@@ -7,17 +7,23 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "app/installation.h"
 #include "app/loader.h"
+#include "app/machine.h"
 #include "app/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/system_error.h"
 #include "launch/command.h"
+#include "page/page.h"
+#include "page/script_record.h"
+#include "page/snapshot.h"
 #include "report/script_answer.h"
 
 namespace fathom::app {
@@ -69,6 +75,8 @@ class Phantom final : public Command {
                 .not_negative(),
             Option("--no-weights", no_weights_, "",
                    "Models of transformers need no files of weights: a config.json will do"),
+            {"--page", page_, "FILE.html", "Also a page of it: the step that takes most, block by block"},
+            {"--snapshot", snapshot_, "FILE.pickle", "Also that step for `python -m torch.cuda._memory_viz`"},
             json_option(json_),
             Option("COMMAND", command_, "", "Behind --: as in a shell, python train.py --bf16 true").require()};
   }
@@ -76,6 +84,7 @@ class Phantom final : public Command {
   int run() const override;
 
  private:
+  void write_pages(const report::ScriptAnswer& answer) const;
   void refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const;
 
   GpuWords words_;
@@ -83,6 +92,7 @@ class Phantom final : public Command {
   int64_t steps_ = 0;
   bool no_weights_ = false;
   bool json_ = false;
+  std::filesystem::path page_, snapshot_;
   std::vector<std::string> command_;
 };
 
@@ -110,12 +120,24 @@ void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int 
       has_torch ? "have the script put its model on \"cuda\"" : "give the command of a PyTorch script behind --");
 }
 
+void Phantom::write_pages(const report::ScriptAnswer& answer) const {
+  if (page_.empty() && snapshot_.empty()) return;
+  Json facts = facts_of_now();
+  facts["version"] = FATHOM_VERSION;
+  const page::RunRecord record = page::script_record(answer, std::move(facts));
+  if (!page_.empty()) write_file_atomically(page_, page::report_page(record));
+  if (!snapshot_.empty() && record.predicted)
+    write_file_atomically(snapshot_, page::snapshot_pickle(*record.predicted));
+}
+
 int Phantom::run() const {
   check_address_space(gpu_);
   const TemporaryFolder folder;
-  const auto variables =
-      phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
-                                {.report = folder.path(), .steps = steps_, .no_weights = no_weights_});
+  const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
+                                                   {.report = folder.path(),
+                                                    .steps = steps_,
+                                                    .timeline = !page_.empty() || !snapshot_.empty(),
+                                                    .no_weights = no_weights_});
   const auto start = std::chrono::steady_clock::now();
   report::ScriptAnswer answer{.gpu = gpu_, .command = command_line};
   answer.exit_status = launch::run_command(command_, variables);
@@ -124,6 +146,7 @@ int Phantom::run() const {
   std::copy_if(all.begin(), all.end(), std::back_inserter(answer.processes),
                [](const auto& each) { return each.finished && each.used_gpu; });
   if (answer.processes.empty()) refuse_silence(all, answer.exit_status);
+  write_pages(answer);
   print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));
   if (answer.exit_status != 0 && answer.fits()) {
     log_error("the script has ended with status " + std::to_string(answer.exit_status) +

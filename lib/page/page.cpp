@@ -141,7 +141,7 @@ std::string notices(const Json& memory) {
         "<p class=\"notice\">Played on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing, so "
         "losses and times are no real device's.</p>\n";
   }
-  if (!bytes_at(memory, {"peak", "measured"})) {
+  if (!bytes_at(memory, {"peak", "measured"}) && !(is_plan(memory) && is_phantom(memory))) {
     const std::string failure = text_at(memory, {"run", "failure"});
     text.append("<p class=\"notice\">")
         .append(is_plan(memory)   ? "A plan: nothing was run."

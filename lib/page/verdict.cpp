@@ -118,9 +118,13 @@ std::string verdict_section(const Json& memory) {
   if (room >= 0) detail += ": " + format_bytes(room) + " of headroom";
   if (missing > 0) {
     style = "bad";
-    title = "Does not fit: " + format_bytes(missing) + " missing";
-    detail = takes + ", " + has +
-             ". The figures below are those of a run without limit. <code>fathom advise</code> finds what fits";
+    const std::string ran_out = text_at(memory, {"ran_out"});
+    title = "Does not fit" + (ran_out.empty() ? ": " + format_bytes(missing) + " missing" : "");
+    detail =
+        !ran_out.empty()
+            ? escaped(ran_out) + ". The figures below are of what was had until then"
+            : takes + ", " + has +
+                  ". The figures below are those of a run without limit. <code>fathom advise</code> finds what fits";
   } else if (text_at(memory, {"fit"}) == "not proved") {
     style = "unsure";
     title = "Near the limit: not proved to fit";

@@ -84,6 +84,7 @@ std::map<std::string, std::string> variables_of(const std::filesystem::path& fol
   variables["FATHOM_PHANTOM_FOLDER"] = folder.string();
   variables["FATHOM_PHANTOM_REPORT"] = script.report.string();
   variables["FATHOM_PHANTOM_STEPS"] = std::to_string(script.steps);
+  variables["FATHOM_PHANTOM_TIMELINE"] = script.timeline ? "1" : "0";
   variables["FATHOM_PHANTOM_NO_WEIGHTS"] = script.no_weights ? "1" : "0";
   const char* own = std::getenv("PYTHONPATH");
   variables["PYTHONPATH"] =

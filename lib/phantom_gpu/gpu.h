@@ -43,6 +43,7 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu);
 struct Script {
   std::filesystem::path report;  // the folder into which each of its processes writes a file of JSON
   int64_t steps = 0;             // of its optimizer after which it is ended; 0: it ends by itself
+  bool timeline = false;         // each block of the step with the peak is written down
   bool no_weights = false;       // models of transformers are read from folders without weights
 };
 // The variables with which a process starts that is to have the GPU and the agent; both are in `folder`, as for

@@ -24,6 +24,25 @@ memory::ComponentBytes components_from(const Json& value) {
   return components;
 }
 
+// The number of what is called so.
+template <typename Values, typename NameOf>
+Json number_of(const Json& name, const Values& values, NameOf name_of) {
+  for (const auto value : values) {
+    if (name == name_of(value)) return static_cast<int>(value);
+  }
+  throw Error("nothing is called " + name.dump());
+}
+
+// The agent calls phases and components by their names, and a block has its place alone.
+memory::Timeline timeline_from(Json value) {
+  for (Json& span : value.at("phases")) span[0] = number_of(span.at(0), memory::kPhases, memory::phase_name);
+  for (Json& block : value.at("blocks")) {
+    const Json component = number_of(block.at(3), memory::kComponents, memory::component_name);
+    block = {block.at(0), block.at(1), block.at(2), component, 0, block.at(4), 0, 0};
+  }
+  return memory::timeline_from_json(value);
+}
+
 std::string plural_step(int64_t steps) { return format_counted(steps, "step"); }
 
 std::string format_bytes_of(const ScriptProcess& process) {
@@ -88,15 +107,15 @@ std::string format_reads(const ScriptProcess& process) {
   return text;
 }
 
-std::string format_refusal(const ScriptProcess::Refusal& refusal) {
+}  // namespace
+
+std::string describe(const ScriptProcess::Refusal& refusal) {
   std::string text = "Out of memory in step " + format_count(refusal.step) + ", " + refusal.phase + ": " +
                      format_bytes(refusal.bytes) + " could not be had beside " + format_bytes(refusal.allocated) +
                      " that were allocated";
   if (!refusal.place.empty()) text += ", at " + refusal.place;
-  return text + ".\n";
+  return text;
 }
-
-}  // namespace
 
 ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& origin) try {
   ScriptProcess process;
@@ -125,6 +144,9 @@ ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& ori
                               refusal.at("phase").get<std::string>(), refusal.at("place").get<std::string>()};
   }
   process.survived = count_at(value, "survived");
+  if (value.contains("timeline") && !value.at("timeline").is_null()) {
+    process.timeline = timeline_from(value.at("timeline"));
+  }
   for (const Json& each : value.at("reads")) {
     process.reads.push_back({each.at("place").get<std::string>(), each.at("what").get<std::string>(),
                              each.at("how").get<std::string>(), count_at(each, "times")});
@@ -143,7 +165,7 @@ std::string format_script(const ScriptAnswer& answer) {
   for (const ScriptProcess& process : answer.processes) {
     if (answer.processes.size() > 1) text += "Rank " + format_count(process.rank) + "\n\n";
     text += format_bytes_of(process) + "\n" + format_peak(process) + "\n" + format_reads(process) + "\n";
-    if (process.refusal) text += format_refusal(*process.refusal);
+    if (process.refusal) text += describe(*process.refusal) + ".\n";
     if (process.survived > 0) {
       text += "It ran out of memory " + format_counted(process.survived, "time") + " before, and went on.\n";
     }

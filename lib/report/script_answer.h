@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "config/devices.h"
 #include "memory/component.h"
+#include "memory/timeline.h"
 
 namespace fathom::report {
 
@@ -34,6 +35,9 @@ struct ScriptProcess {
   std::string peak_phase;
   memory::ComponentBytes components;
   std::vector<Blocks> blocks;  // largest first
+
+  // Of the step with that instant, where it was asked for.
+  std::optional<memory::Timeline> timeline = {};
 
   // What the allocator could not give, and after which no step went on.
   struct Refusal {
@@ -64,6 +68,8 @@ struct ScriptAnswer {
   bool fits() const;                          // no process has ended for want of memory
 };
 
+// "Out of memory in step 2, backward: 1.00 GiB could not be had …".
+std::string describe(const ScriptProcess::Refusal& refusal);
 std::string format_script(const ScriptAnswer& answer);
 Json script_json(const ScriptAnswer& answer);
 

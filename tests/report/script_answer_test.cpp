@@ -84,6 +84,26 @@ TEST(ScriptAnswer, DoesNotFitWhereMemoryRanOut) {
   EXPECT_THAT(format_script(answer_of(value)), HasSubstr("ran out of memory 2 times before, and went on"));
 }
 
+TEST(ScriptAnswer, HasTheStepWithThePeakWhereItIsTold) {
+  Json value = written();
+  EXPECT_FALSE(ScriptProcess::from_json(value, "the report").timeline);
+  value["timeline"] = {{"names", {"", "train.py:8"}},
+                       {"events", 3},
+                       {"peak", 3'000'000},
+                       {"peak_position", 2},
+                       {"phases", {{"forward", 0, 2}, {"backward", 2, 3}}},
+                       {"blocks", {{1'000'000, 0, -1, "weights", 0}, {2'000'000, 2, 3, "activations", 1}}}};
+  const auto timeline = ScriptProcess::from_json(value, "the report").timeline;
+  ASSERT_TRUE(timeline);
+  ASSERT_EQ(timeline->blocks.size(), 2U);
+  EXPECT_EQ(timeline->blocks[0].component, memory::Component::kWeights);
+  EXPECT_EQ(timeline->blocks[0].given_back, memory::Timeline::kNever);
+  EXPECT_EQ(timeline->names.at(timeline->blocks[1].name), "train.py:8");
+  EXPECT_EQ(timeline->phases.at(1).phase, memory::Phase::kBackward);
+  value["timeline"]["blocks"][0][3] = "nothing";
+  EXPECT_THROW(ScriptProcess::from_json(value, "the report"), Error);
+}
+
 TEST(ScriptAnswer, OfAProcessThatTellsNothingIsShort) {
   EXPECT_FALSE(ScriptProcess::from_json({{"torch", "2.11.0"}, {"finished", false}}, "the report").finished);
   EXPECT_EQ(ScriptProcess::from_json({{"torch", "2.1"}, {"objection", "too old"}}, "the report").objection, "too old");

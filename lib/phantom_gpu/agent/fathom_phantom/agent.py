@@ -1,6 +1,7 @@
 """fathom's hand in a script's Python: notes what it takes of a phantom GPU, and writes it down as the process ends.
 
 FATHOM_PHANTOM_REPORT: the folder into which each process that imports torch writes a JSON file, named by its number.
+FATHOM_PHANTOM_TIMELINE: 1: each block of the step with the peak is told.
 FATHOM_PHANTOM_NO_WEIGHTS: 1: models of transformers need no files of weights.
 FATHOM_PHANTOM_STEPS: the script is ended after so many steps of its optimizer; 0: it ends by itself.
 """
@@ -50,6 +51,7 @@ def calls():
 class Agent:
     def __init__(self):
         self.last_step = int(os.environ.get("FATHOM_PHANTOM_STEPS") or 0)
+        self.tells_timeline = os.environ.get("FATHOM_PHANTOM_TIMELINE") == "1"
         self.stubs = stubs()
         self.values = values.Values(self.stubs, calls())
         self.steps = {}   # optimizer -> steps
@@ -145,7 +147,8 @@ class Agent:
                **self.peaks, "allocated_at_end": torch.cuda.memory_allocated(),
                "reserved_at_end": torch.cuda.memory_reserved(),
                "peak": trace.told(self.owners, self.steps_before), "refusal": self.refusal,
-               "survived": self.survived, "reads": reads})
+               "survived": self.survived, "reads": reads,
+               "timeline": trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None})
 
 
 def version():

@@ -48,6 +48,20 @@ class Trace:
             numbers[number] = begin
         return numbers
 
+    def component(self, number, owned, backward):
+        """Of the block that an event took. backward: what next_backward found."""
+        # What a forward pass leaves to the backward pass, or would have.
+        kept = self.phases[number] == "forward" and self.end(number) >= backward[number]
+        return owned.get(number) or ("activations" if kept else "temporary_buffers")
+
+    def end(self, number):
+        """Of the block that an event took, the number of the event that gave it back."""
+        return self.freed.get(number, len(self.events))
+
+    def place(self, number):
+        frames = ((frame["filename"], frame["line"]) for frame in self.events[number].get("frames") or ())
+        return line_of(frames) or f"within the {self.phases[number]} pass"
+
     def told(self, owners, steps_before):
         """As report/script_answer.h reads it. steps_before: how many steps had begun at a time."""
         if self.at < 0:
@@ -55,17 +69,12 @@ class Trace:
         owned, backward = self.owned(owners), self.next_backward()
         groups, components = {}, {}
         for number in (each for numbers in self.allocated.values() for each in numbers):
-            end = self.freed.get(number, len(self.events))
-            if number > self.at or end <= self.at:
+            if number > self.at or self.end(number) <= self.at:
                 continue
-            event, phase = self.events[number], self.phases[number]
-            # What a forward pass leaves to the backward pass, or would have.
-            kept = phase == "forward" and end >= backward[number]
-            component = owned.get(number) or ("activations" if kept else "temporary_buffers")
-            components[component] = components.get(component, 0) + event["size"]
-            frames = ((frame["filename"], frame["line"]) for frame in event.get("frames") or ())
-            group = groups.setdefault((line_of(frames) or f"within the {phase} pass", component), [0, 0])
-            group[0] += event["size"]
+            size, component = self.events[number]["size"], self.component(number, owned, backward)
+            components[component] = components.get(component, 0) + size
+            group = groups.setdefault((self.place(number), component), [0, 0])
+            group[0] += size
             group[1] += 1
         largest = sorted((each for each in groups.items() if each[1][0] * LEAST_PART >= self.peak),
                          key=lambda item: -item[1][0])[:MOST_BLOCKS]
@@ -74,3 +83,35 @@ class Trace:
                 "step": steps_before(self.events[self.at]["time_us"]) + (phase != "optimizer_step"),
                 "blocks": [{"place": place, "component": component, "bytes": size, "count": count}
                            for (place, component), (size, count) in largest]}
+
+    def stretch(self):
+        """The step with the peak: from the end of an optimizer's step to the end of the next one."""
+        ends = [number for number in range(1, len(self.events))
+                if self.phases[number - 1] == "optimizer_step" and self.phases[number] != "optimizer_step"]
+        after = bisect.bisect_right(ends, self.at)
+        return (ends[after - 1] if after else 0), (ends[after] if after < len(ends) else len(self.events))
+
+    def timeline(self, owners):
+        """The step with the peak, block by block, as report/script_answer.h reads it."""
+        owned, backward = self.owned(owners), self.next_backward()
+        begin, end = self.stretch()
+        position, positions = 0, []  # after each event of the stretch; only those count that take and give back
+        releases = set(self.freed.values())
+        for number in range(begin, end):
+            position += self.events[number]["action"] == "alloc" or number in releases
+            positions.append(position)
+        names, blocks = {"": 0}, []
+        for number in sorted(each for numbers in self.allocated.values() for each in numbers):
+            if number >= end or self.end(number) < begin:
+                continue
+            taken = positions[number - begin] if number >= begin else 0
+            given_back = positions[self.end(number) - begin] if self.end(number) < end else -1
+            blocks.append([self.events[number]["size"], taken, given_back, self.component(number, owned, backward),
+                           names.setdefault(self.place(number), len(names))])
+        spans = []
+        for number in range(begin, end):
+            if not spans or spans[-1][0] != self.phases[number]:
+                spans.append([self.phases[number], spans[-1][2] if spans else 0, 0])
+            spans[-1][2] = positions[number - begin]
+        return {"names": list(names), "events": position, "peak": self.peak, "peak_position": positions[self.at - begin],
+                "phases": [each for each in spans if each[1] < each[2]], "blocks": blocks}
