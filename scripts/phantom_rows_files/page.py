@@ -49,6 +49,10 @@ def sources(rows, played):
             f"First predictions: scripts/phantom_rows_files/predictions.json, SHA-256 {digest}.\n")
 
 
+def is_near(found):
+    return not found["refusal"] and found["reserved"] >= NEAR_BYTES
+
+
 def differs(one, other):
     return any(one.get(figure) != other.get(figure) for figure in ("peak", "end")) or (
         bool(one["refusal"]) != bool(other["refusal"]))
@@ -101,16 +105,22 @@ def summary(rows, published, found):
     return "\n".join(lines) + "\n"
 
 
+def refusal_of(refusal):
+    return (f"out of memory in step {refusal['step']}, {refusal['phase']}: {refusal['bytes']:,} beside "
+            f"{refusal['allocated']:,}, at {refusal['place']}")
+
+
 def limits(rows, published, found):
     lines = []
     for name, row in rows.items():
         ran, refusal = published[name]["peak"] is not None, found[name]["refusal"]
-        if ran and not refusal and found[name]["reserved"] < NEAR_BYTES:
+        if ran and not refusal and not is_near(found[name]):
             continue
         told = f"fits, {found[name]['reserved']:,} reserved"
         if refusal:
-            told = (f"out of memory in step {refusal['step']}, {refusal['phase']}: {refusal['bytes']:,} beside "
-                    f"{refusal['allocated']:,}, at {refusal['place']}")
+            told = refusal_of(refusal)
+        elif found[name].get("beside_context"):
+            told += "; not beside a context: " + refusal_of(found[name]["beside_context"])
         lines.append([*cells_of(row), "ran" if ran else "no figures", told,
                       "" if ran == (not refusal) else "**other**"])
     return table_of([*TITLES, "published", "predicted", ""], lines)
