@@ -27,12 +27,12 @@ def page(rows, published, predictions, played):
     if first:
         parts += ["## Predicted before the figures were looked at\n", summary(first, published, predictions),
                   peaks(first, published, predictions)]
-    parts += ["## Rows that failed on the A100, and rows that came near its limit\n",
+    parts += ["## Rows that failed on the A100, and rows that came near its limit\n", REMARK_ON_FAILURES,
               limits(rows, published, {**played, **predictions})]
+    parts += ["## What differed, and why\n", (FILES / "differences.md").read_text()]
     mended = {name: row for name, row in first.items() if differs(predictions[name], played[name])}
     if mended:
-        parts += ["## Rows that come out otherwise today\n", (FILES / "mended.md").read_text(),
-                  peaks(mended, published, played)]
+        parts += ["Rows that come out otherwise today:\n", peaks(mended, published, played)]
     parts += ["## Rows with whose figures the script was written\n", peaks(known, published, played)]
     parts += ["## What nvidia-smi showed\n", REMARK_ON_NVIDIA, nvidia(rows, published, played)]
     reads = collections.Counter(read for name in rows for read in played[name]["reads"])
@@ -45,7 +45,8 @@ def sources(rows, played):
     programs = sorted({played[name]["program"] for name in rows})
     digest = hashlib.sha256((FILES / "predictions.json").read_bytes()).hexdigest()
     return (f"Published: {settings.SOURCE}, commit {settings.COMMIT[:7]}, {settings.FOLDER}/: the rows of one GPU in\n"
-            f"{', '.join(f'{table}.csv' for table in settings.TABLES)}. Program: {'; '.join(programs)}.\n"
+            f"{', '.join(f'{table}.csv' for table in settings.TABLES)}.\n"
+            f"Program: {'; '.join(programs)}.\n"
             f"First predictions: scripts/phantom_rows_files/predictions.json, SHA-256 {digest}.\n")
 
 
@@ -94,7 +95,7 @@ def summary(rows, published, found):
     failed = [name for name in rows if published[name]["peak"] is None]
     both = [name for name in ran if not found[name]["refusal"]]
     lines = [f"{len(rows)} rows: {len(ran)} ran on the A100, {len(failed)} have no figures there.\n",
-             f"- Of those that ran, {len(both)} were predicted to fit."]
+             f"- Of those that ran, {len(both)} were predicted to fit, {len(ran) - len(both)} to run out of memory."]
     for figure, words in (("peak", "peak"), ("end", "memory at the end")):
         off = [abs(found[name][figure] - published[name][figure]) for name in both]
         shares = [each / published[name][figure] for each, name in zip(off, both, strict=True)]
@@ -116,15 +117,24 @@ def limits(rows, published, found):
         ran, refusal = published[name]["peak"] is not None, found[name]["refusal"]
         if ran and not refusal and not is_near(found[name]):
             continue
-        told = f"fits, {found[name]['reserved']:,} reserved"
+        told = "fits"
         if refusal:
             told = refusal_of(refusal)
         elif found[name].get("beside_context"):
             told += "; not beside a context: " + refusal_of(found[name]["beside_context"])
-        lines.append([*cells_of(row), "ran" if ran else "no figures", told,
-                      "" if ran == (not refusal) else "**other**"])
-    return table_of([*TITLES, "published", "predicted", ""], lines)
+        if ran == bool(refusal):
+            told = f"**{told}**"
+        shown, reserved = published[name]["nvidia_mib"], found[name]["reserved"] >> 20
+        lines.append([*cells_of(row), "ran" if ran else "no figures", told, shown, reserved, shown - reserved])
+    return table_of([*TITLES, "published", "predicted", "nvidia-smi:", "reserved:", "difference:"], lines)
 
+
+REMARK_ON_FAILURES = """\
+Where a run has failed, the benchmark's tables have no figures but what nvidia-smi showed at most, in MiB; they do not
+say why it failed. Predicted is what the first prediction said, in bold where it was wrong; beside it what PyTorch's
+allocator had of the phantom at most. Rows that fit are here where they reserve more than 90% of the GPU; those that
+were predicted first were predicted to fit as well where a driver's context takes 0.5 GiB of it.
+"""
 
 REMARK_ON_NVIDIA = """\
 Published is the device's memory in use, in MiB, in which the CUDA context and loaded kernels lie too. *Reserved* is

@@ -6,6 +6,7 @@ Texts are words drawn at random: they are packed into sequences of 4,096, of whi
 in which order is told by the benchmark's trainer, tuning/sft_trainer.py of fms-hf-tuning.
 """
 import inspect
+import itertools
 import json
 import pathlib
 import random
@@ -61,8 +62,30 @@ def model_of(checkpoint, framework, vocabulary):
     return model
 
 
+def spread_tokens_over_experts(experts):
+    """For Mixtral, two experts of which get each token: which, only a GPU knows, and to a phantom each would get all.
+
+    Here pairs of experts get tokens by turns. An expert's tokens are asked for by where(mask), a mask of 2 rows: those
+    that have chosen it first, and those that have chosen it second.
+    """
+    where, asked = torch.where, itertools.count()
+
+    def even_where(condition, *values):
+        if values or condition.dim() != 2 or len(condition) != 2:
+            return where(condition, *values)
+        expert = next(asked) % experts
+        tokens = torch.arange(expert // 2, condition.shape[1], experts // 2)
+        places = torch.stack([torch.full_like(tokens, expert % 2), tokens], 1)
+        return places.to(condition.device).unbind(1)  # as nonzero has them, side by side
+
+    torch.where = even_where
+
+
 def trainer_of(checkpoint, row, steps):
-    vocabulary = AutoConfig.from_pretrained(checkpoint).vocab_size
+    config = AutoConfig.from_pretrained(checkpoint)
+    if config.model_type == "mixtral":
+        spread_tokens_over_experts(config.num_local_experts)
+    vocabulary = config.vocab_size
     vocabulary += json.loads((FILES / "models.json").read_text())[row["model"]]["words_added"]
     tokenizer = tokenizer_of(vocabulary)
     batch = row["batch"]

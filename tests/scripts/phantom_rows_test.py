@@ -63,17 +63,18 @@ class TablesTest(unittest.TestCase):
 class PageTest(unittest.TestCase):
     ROWS = {name: {"table": "a100_80gb_liger", "model": "a/B", "framework": "foak", "batch": 4}
             for name in ("same", "off", "failed", "kept")}
-    PUBLISHED = {"same": {"peak": 100, "end": 10}, "off": {"peak": 100, "end": 10},
-                 "failed": {"peak": None, "end": None}, "kept": {"peak": None, "end": None}}
+    PUBLISHED = {name: {"peak": 100, "end": 10, "nvidia_mib": 3} for name in ("same", "off")} | {
+        name: {"peak": None, "end": None, "nvidia_mib": 3} for name in ("failed", "kept")}
     REFUSAL = {"bytes": 7, "allocated": 90, "step": 1, "phase": "forward", "place": "train.py:8"}
-    FOUND = {"same": {"peak": 100, "end": 10, "reserved": 110, "refusal": None},
-             "off": {"peak": 98, "end": 10, "reserved": 110, "refusal": None},
-             "failed": {"reserved": 100, "refusal": REFUSAL},
-             "kept": {"peak": 100, "end": 10, "reserved": 110, "refusal": None}}
+    FOUND = {"same": {"peak": 100, "end": 10, "reserved": 1 << 20, "refusal": None},
+             "off": {"peak": 98, "end": 10, "reserved": 1 << 20, "refusal": None},
+             "failed": {"reserved": 2 << 20, "refusal": REFUSAL},
+             "kept": {"peak": 100, "end": 10, "reserved": 1 << 20, "refusal": None}}
 
     def test_agreement_is_counted(self):
         text = page.summary(self.ROWS, self.PUBLISHED, self.FOUND)
         self.assertIn("4 rows: 2 ran on the A100, 2 have no figures there.", text)
+        self.assertIn("2 were predicted to fit, 0 to run out of memory.", text)
         self.assertIn("peak: 1 of 2 are 0 bytes off; median 1.000%, worst 2.00%.", text)
         self.assertIn("memory at the end: 2 of 2 are 0 bytes off", text)
         self.assertIn("Of those without figures, 1 were predicted to run out of memory.", text)
@@ -81,8 +82,9 @@ class PageTest(unittest.TestCase):
     def test_failures_are_told_beside_what_was_predicted(self):
         lines = page.limits(self.ROWS, self.PUBLISHED, self.FOUND).splitlines()[2:]
         self.assertEqual(len(lines), 2)
-        self.assertIn("| no figures | out of memory in step 1, forward: 7 beside 90, at train.py:8 |  |", lines[0])
-        self.assertIn("| no figures | fits, 110 reserved | **other** |", lines[1])
+        self.assertIn("| no figures | out of memory in step 1, forward: 7 beside 90, at train.py:8 | 3 | 2 | 1 |",
+                      lines[0])
+        self.assertIn("| no figures | **fits** | 3 | 1 | 2 |", lines[1])
 
     def test_only_peaks_of_both_are_compared(self):
         lines = page.peaks(self.ROWS, self.PUBLISHED, self.FOUND).splitlines()[2:]
