@@ -214,6 +214,33 @@ assert (torch.arange(3).cuda() * 2).tolist() == [0, 2, 4]
   EXPECT_EQ(outcome.status, 0) << outcome.errors;
 }
 
+// As torchao keeps states of 8 bits.
+TEST_F(PhantomScript, FindsStatesWithinTensorsOfOtherClasses) {
+  const Json answer = told(R"(
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, bytes):
+        self = torch.Tensor._make_wrapper_subclass(cls, bytes.shape, dtype=torch.float32, device=bytes.device)
+        self.bytes = bytes
+        return self
+    def __tensor_flatten__(self):
+        return ["bytes"], None
+    @classmethod
+    def __torch_dispatch__(cls, *all):
+        raise NotImplementedError
+
+class Optimizer(torch.optim.Optimizer):
+    def step(self):
+        self.state[weight]["packed"] = Packed(torch.zeros(1_000_000, dtype=torch.uint8, device="cuda"))
+
+weight = torch.nn.Parameter(torch.ones(1000, device="cuda"))
+optimizer = Optimizer([weight], {})
+optimizer.step()
+torch.empty(5_000_000, device="cuda")
+)");
+  EXPECT_EQ(answer.at("processes").at(0).at("peak").at("components").at("optimizer_states"), 1'000'000);
+}
+
 TEST_F(PhantomScript, RefusesWhatCuDnnTakes) {
   const std::string script = R"(
 layer, x = torch.nn.Conv2d(3, 64, 3).cuda(), torch.randn(2, 3, 32, 32, device="cuda")
@@ -242,12 +269,20 @@ for expert in range(4):
     rows, places = torch.where(experts == expert)
     assert rows.shape == (2 * 2,) and rows.tolist() == [0, 0, 1, 1]
 assert not torch.isin(experts, torch.tensor([2, 3], device="cuda")).any(), "what ends an answer is in none"
+
+import os, sys
+os.makedirs("transformers/generation")
+with open("transformers/generation/utils.py", "w") as file:
+    file.write('def _beam_search(is_improvable): return bool(is_improvable.any())')
+sys.path.insert(0, os.getcwd())
+from transformers.generation.utils import _beam_search
+assert _beam_search(scores > 0), "beams go on"
 )");
   std::map<std::string, int64_t> times;
   for (const Json& read : answer.at("processes").at(0).at("reads"))
     times[read.at("how")] += read.at("times").get<int64_t>();
   EXPECT_EQ(times["read"], 5) << "whether an answer has ended, until the last step, which is known";
-  EXPECT_EQ(times["assumed"], 5) << "an expert each, and the tokens that end an answer";
+  EXPECT_EQ(times["assumed"], 6) << "an expert each, the tokens that end an answer, and the beams";
 }
 
 TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {
