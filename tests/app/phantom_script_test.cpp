@@ -116,6 +116,9 @@ assert torch.repeat_interleave(x[:4], lengths).shape == (2048,)
 assert torch.equal(x, torch.arange(5).cuda()) and x.max().item() == 4
 x[x == 3] = 7
 assert x.tolist() == [0, 1, 2, 7, 4]
+zeros = torch.zeros(2, dtype=torch.long, device="cuda")
+del zeros
+assert torch.tensor([8, 57], device="cuda")[None].cpu().tolist() == [[8, 57]], "where zeros lay before"
 assert torch.ones_like(torch.randint(9, (4, 9), device="cuda")).all(), "whatever it is like"
 assert torch.isfinite(torch.randn(1000, 1000, device="cuda") @ torch.randn(1000, 10, device="cuda")).all()
 

@@ -140,6 +140,7 @@ class Values(TorchDispatchMode):
     def settle(self, tensor, known):
         if not tensor.is_cuda or tensor.numel() == 0:
             return
+        self.filled.discard(storage(tensor))  # of a tensor that lay there before
         if known:
             self.known.add(storage(tensor))
         else:
