@@ -30,7 +30,10 @@ class PhantomScript : public ProgramTest {
   }
 
   Outcome play(const std::string& script, const std::string& options = "--gpu A100-80GB") {
-    write("train.py", "import torch\n" + script);
+    return play_whole("import torch\n" + script, options);
+  }
+  Outcome play_whole(const std::string& script, const std::string& options) {
+    write("train.py", script);
     Outcome outcome =
         run("phantom " + options + " -- '" + kPython.string() + "' train.py", "TMPDIR=" + folder_.string() + "/tmp ");
     for (const auto& file : std::filesystem::directory_iterator(folder_ / "tmp")) {
@@ -113,6 +116,10 @@ assert torch.repeat_interleave(x[:4], lengths).shape == (2048,)
 assert torch.equal(x, torch.arange(5).cuda()) and x.max().item() == 4
 x[x == 3] = 7
 assert x.tolist() == [0, 1, 2, 7, 4]
+zeros = torch.zeros(2, dtype=torch.long, device="cuda")
+del zeros
+assert torch.tensor([8, 57], device="cuda")[None].cpu().tolist() == [[8, 57]], "where zeros lay before"
+assert torch.ones_like(torch.randint(9, (4, 9), device="cuda")).all(), "whatever it is like"
 assert torch.isfinite(torch.randn(1000, 1000, device="cuda") @ torch.randn(1000, 10, device="cuda")).all()
 
 model = torch.nn.Linear(64, 64).cuda()
@@ -194,6 +201,86 @@ except RuntimeError as error:
   EXPECT_TRUE(read(19, "read")) << "a kernel may have written it: " << reads;
 }
 
+// It is LibTorch's own operator that makes room for them, with all that it needs besides.
+TEST_F(PhantomScript, TakesWhatMasksTake) {
+  const Json answer = told(R"(
+def taken(action):
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    action()
+    return torch.cuda.max_memory_allocated() - before
+
+x = torch.randn(1000, 1000, device="cuda", requires_grad=True)
+mask, values = x > 0, x.detach()
+def fill(): values[mask] = 0
+assert taken(fill) == 0, "no index is made"
+places = 16_000_000
+assert places < taken(mask.nonzero) < places + 1_000_000, "two numbers of 8 bytes for each"
+selected = taken(lambda: values.masked_select(mask))
+assert places + 4_000_000 < selected < places + 5_000_000, selected
+assert mask.nonzero().stride() == (1, 1_000_000)
+scattered = torch.zeros_like(x).masked_scatter(mask, x)
+assert taken(lambda: scattered.sum().backward()) > places
+assert torch.repeat_interleave(values[0], mask[0].long(), output_size=500).shape == (500,)
+)");
+  int64_t times = 0;
+  for (const Json& read : answer.at("processes").at(0).at("reads")) {
+    EXPECT_EQ(read.at("how"), "assumed") << read;
+    EXPECT_THAT(read.at("place").get<std::string>(), HasSubstr("train.py:"));
+    times += read.at("times").get<int64_t>();
+  }
+  EXPECT_EQ(times, 4) << answer.at("processes").at(0).at("reads");
+}
+
+TEST_F(PhantomScript, FollowsHoweverTorchIsLookedForFirst) {
+  const Outcome outcome = play_whole(R"(
+import importlib.util
+assert importlib.util.find_spec("torch") is not None
+import torch
+assert (torch.arange(3).cuda() * 2).tolist() == [0, 2, 4]
+)",
+                                     "--gpu A100-80GB --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+}
+
+// As torchao keeps states of 8 bits.
+TEST_F(PhantomScript, FindsStatesWithinTensorsOfOtherClasses) {
+  const Json answer = told(R"(
+class Packed(torch.Tensor):
+    @staticmethod
+    def __new__(cls, bytes):
+        self = torch.Tensor._make_wrapper_subclass(cls, bytes.shape, dtype=torch.float32, device=bytes.device)
+        self.bytes = bytes
+        return self
+    def __tensor_flatten__(self):
+        return ["bytes"], None
+    @classmethod
+    def __torch_dispatch__(cls, *all):
+        raise NotImplementedError
+
+class Optimizer(torch.optim.Optimizer):
+    def step(self):
+        self.state[weight]["packed"] = Packed(torch.zeros(1_000_000, dtype=torch.uint8, device="cuda"))
+
+weight = torch.nn.Parameter(torch.ones(1000, device="cuda"))
+optimizer = Optimizer([weight], {})
+optimizer.step()
+torch.empty(5_000_000, device="cuda")
+)");
+  EXPECT_EQ(answer.at("processes").at(0).at("peak").at("components").at("optimizer_states"), 1'000'000);
+}
+
+TEST_F(PhantomScript, RefusesWhatCuDnnTakes) {
+  const std::string script = R"(
+layer, x = torch.nn.Conv2d(3, 64, 3).cuda(), torch.randn(2, 3, 32, 32, device="cuda")
+layer(x).sum().backward()
+)";
+  const Outcome outcome = play(script);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, HasSubstr("torch.backends.cudnn.enabled = False"));
+  EXPECT_EQ(play("torch.backends.cudnn.enabled = False\n" + script).status, 0);
+}
+
 // As transformers ends `generate`, and as mixtures of experts send tokens on.
 TEST_F(PhantomScript, TakesTheLongestAnswerAndTheFullestExperts) {
   const Json answer = told(R"(
@@ -210,12 +297,21 @@ experts = scores.topk(2).indices
 for expert in range(4):
     rows, places = torch.where(experts == expert)
     assert rows.shape == (2 * 2,) and rows.tolist() == [0, 0, 1, 1]
+assert not torch.isin(experts, torch.tensor([2, 3], device="cuda")).any(), "what ends an answer is in none"
+
+import os, sys
+os.makedirs("transformers/generation")
+with open("transformers/generation/utils.py", "w") as file:
+    file.write('def _beam_search(is_improvable): return bool(is_improvable.any())')
+sys.path.insert(0, os.getcwd())
+from transformers.generation.utils import _beam_search
+assert _beam_search(scores > 0), "beams go on"
 )");
   std::map<std::string, int64_t> times;
   for (const Json& read : answer.at("processes").at(0).at("reads"))
     times[read.at("how")] += read.at("times").get<int64_t>();
   EXPECT_EQ(times["read"], 5) << "whether an answer has ended, until the last step, which is known";
-  EXPECT_EQ(times["assumed"], 4) << "an expert each";
+  EXPECT_EQ(times["assumed"], 6) << "an expert each, the tokens that end an answer, and the beams";
 }
 
 TEST_F(PhantomScript, HasWhatKernelsOfNewGpusAskFor) {

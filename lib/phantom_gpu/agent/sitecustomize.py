@@ -39,20 +39,28 @@ def start_over_with(folder):
 
 
 class Watcher:
-    """Finds torch as ever, and has fathom's agent attached to it once it is imported."""
+    """Finds torch as ever, and has fathom's agent attached to it once it is imported.
 
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != "torch":
+    Libraries look for torch before they import it, so it goes on watching until torch has been executed.
+    """
+    is_asking = False  # the finders behind it
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "torch" or cls.is_asking:
             return None
-        sys.meta_path.remove(Watcher)
-        spec = importlib.util.find_spec(name)
+        cls.is_asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            cls.is_asking = False
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
+            sys.meta_path.remove(cls)
             sys.path.insert(0, HERE)
             try:
                 from fathom_phantom import agent

@@ -9,6 +9,13 @@
 // As new as any that a LibTorch for that CUDA was built with: an older one it refuses.
 enum { kVersion = CUDART_VERSION >= 13000 ? 91900 : 91002 };
 
+// Of which LibTorch makes the words of its error.
+const char* cudnnGetErrorString(int status) {
+  if (status == 0) return "CUDNN_STATUS_SUCCESS";
+  return "a phantom GPU does not know what cuDNN's kernels take (convolutions, batch norms, recurrent layers); with "
+         "torch.backends.cudnn.enabled = False the script takes PyTorch's own, here as on a GPU.";
+}
+
 size_t cudnnGetVersion(void) { return kVersion; }
 int cudnnGetProperty(libraryPropertyType property, int* value) {
   *value = property == MAJOR_VERSION   ? kVersion / 10000

@@ -17,7 +17,11 @@ static int order(const void* left, const void* right) { return left < right ? -1
 void phantom_know(const void* storage, bool by_fill) {
   pthread_mutex_lock(&mutex);
   tsearch(storage, &known, order);
-  if (by_fill) tsearch(storage, &filled, order);
+  if (by_fill) {
+    tsearch(storage, &filled, order);
+  } else {
+    tdelete(storage, &filled, order);
+  }
   pthread_mutex_unlock(&mutex);
 }
 

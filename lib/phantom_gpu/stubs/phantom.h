@@ -67,9 +67,10 @@ void phantom_goes_to(void* stream);
 long phantom_launches(void);
 long phantom_launches_of_all(void);
 long phantom_recorded_of_all(void);
-// Hears of each copy from the device: the address that is read, and so many bytes.
+// Hears of each copy from the device: where to, the address that is read, and so many bytes. True: it has written there
+// what a device would have given, else that is made zeros.
 // The function that is set is called on the thread that copies. An exported function, for phantom_gpu/agent.
-typedef void phantom_reader(const void* from, size_t bytes);
+typedef bool phantom_reader(void* to, const void* from, size_t bytes);
 void phantom_on_read(phantom_reader* reader);
 // Storages on the device whose bytes are as a GPU would have made them. by_fill: an operator has filled it with a
 // number, as it does for a kernel that writes there too; forgotten as soon as there was a launch between two operators,

@@ -31,7 +31,7 @@ static cudaError_t copy(void* to, const void* from, size_t bytes) {
   if (phantom_is_device(to) != phantom_is_device(from) && phantom_wait(NULL))
     return phantom_fail(cudaErrorStreamCaptureUnsupported);
   if (phantom_is_device(to) || phantom_is_device(from)) phantom_launched();
-  if (phantom_is_device(from) && !phantom_is_device(to) && reader) reader(from, bytes);
+  if (phantom_is_device(from) && !phantom_is_device(to) && reader && reader(to, from, bytes)) return cudaSuccess;
   if (phantom_is_device(to)) {
     if (bytes <= phantom_gpu()->kept_bytes) memmove(to, from, bytes);
     return cudaSuccess;

@@ -105,7 +105,12 @@ class Agent:
             raise SystemExit(0)
 
     def own(self, tensor, component):
-        if isinstance(tensor, torch.Tensor) and type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_cuda:
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
+            return
+        if hasattr(tensor, "__tensor_flatten__"):  # quantized ones and such, whose bytes are in tensors within
+            for name in tensor.__tensor_flatten__()[0]:
+                self.own(getattr(tensor, name), component)
+        elif type(tensor) in (torch.Tensor, torch.nn.Parameter):
             self.owners[values.storage(tensor)] = (now(), component)
 
     def fold_peaks(self):
@@ -115,10 +120,14 @@ class Agent:
         for kind in ("requested", "allocated", "reserved"):
             self.peaks[kind] = max(self.peaks.get(kind, 0), statistics.get(f"{kind}_bytes.all.peak", 0))
 
-    def heard_read(self, address, size):
+    def heard_read(self, to, address, size):
+        """Whether what is read has been put there."""
+        if self.values.answer(to, size):
+            return True
         operator = (self.stubs.phantom_operator() or b"").decode()
         if operator and operator not in READERS:
             self.unseen[operator] = self.unseen.get(operator, 0) + 1
+        return False
 
     # ---- what is told
 
@@ -221,7 +230,7 @@ def attach():
 
     torch._tensor_str._str = shown_from_cpu
     # Lives as long as the process.
-    agent.reader = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
+    agent.reader = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
     ctypes.CDLL(None).phantom_on_read(agent.reader)
     if os.environ.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
         holes.attach(os.environ["FATHOM_PHANTOM_REPORT"])

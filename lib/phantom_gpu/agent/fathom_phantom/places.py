@@ -22,3 +22,10 @@ def line_of(frames):
             return f"{nearest}, from {line}" if nearest else line
         nearest = nearest or f"{name.rsplit('site-packages/', 1)[-1]}:{number}"
     return nearest
+
+
+def is_within(frame, name, function):
+    """Whether the nearest frame that is not of torch is of that function in a file of that name."""
+    while frame is not None and ("/torch/" in frame.f_code.co_filename or frame.f_code.co_filename.startswith(HERE)):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == function and frame.f_code.co_filename.endswith(name)

@@ -8,11 +8,12 @@ be finite, true for no condition, and where it decides a size, as large as it ca
 import ctypes
 import math
 import sys
+import threading
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fathom_phantom.places import frames_from, line_of
+from fathom_phantom.places import frames_from, is_within, line_of
 
 # Elements of a tensor that is followed: masks and positions may be large, floating-point numbers decide as scalars.
 LIMIT, LIMIT_OF_FLOATS = 1 << 17, 1 << 12
@@ -20,24 +21,30 @@ LIMIT, LIMIT_OF_FLOATS = 1 << 17, 1 << 12
 RANDOM = ("rand", "bernoulli", "multinomial", "dropout", "normal", "exponential", "uniform", "poisson", "geometric",
           "attention")
 EMPTY = ("aten::empty", "aten::new_empty", "aten::empty_strided", "aten::new_empty_strided", "aten::empty_like")
-# The sizes of their results depend on values.
-SIZED = ("aten::nonzero", "aten::masked_select", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive",
-         "aten::repeat_interleave", "aten::bincount")
+# They ask the GPU how many of a mask are true, as indexing by masks does, and make something of that size.
+COUNTED = ("aten::nonzero", "aten::masked_select", "aten::masked_scatter_backward")
+# The sizes of their results depend on values in other ways.
+SIZED = ("aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::repeat_interleave", "aten::bincount")
 # What they make may be there for a kernel to write into, of which no operator tells: Triton's, and those of extensions.
 FILLS = ("aten::zeros", "aten::ones", "aten::full", "aten::zeros_like", "aten::ones_like", "aten::full_like",
          "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::zero_", "aten::fill_")
+# Of a tensor that they are given they take the shape alone.
+SHAPED = ("aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::new_zeros", "aten::new_ones",
+          "aten::new_full")
 # What an operand of these must be for the other not to count.
 DECIDING = {"aten::bitwise_or": True, "aten::logical_or": True, "aten::bitwise_and": 0, "aten::logical_and": 0,
             "aten::mul": 0}
 # Of which something comes to the CPU, or is known whatever they are given.
 SPECIAL = ("aten::_local_scalar_dense", "aten::equal", "aten::_to_copy", "aten::copy_", "aten::eq", "aten::ne",
-           "aten::isnan", "aten::isinf")
+           "aten::isnan", "aten::isinf", "aten::isin", *SHAPED)
 # GradScaler's look for overflow: none is found, in what nobody knows.
 OVERFLOW = "aten::_amp_foreach_non_finite_check_and_unscale_"
 # What torch.tensor makes a tensor of comes by a way that no mode sees.
 LIFTS = ("aten::lift_fresh", "aten::lift")
 ASSUMED, READ = "assumed", "read"
 ASKED, MADE_EMPTY, PLAIN, DECIDED, MOVING = range(5)  # as calls.cpp has them
+# Where a truth value says whether to go on: it does, until lengths end it.
+GOES_ON = ("transformers/generation/utils.py", "_beam_search")
 
 
 def is_small(tensor):
@@ -116,7 +123,7 @@ class Rule:
         if name.rstrip("_") in DECIDING:
             return DECIDED
         # Neither comes anything of a plain one to the CPU, nor is anything known of it beside unknown inputs.
-        special = name in SPECIAL or name in SIZED or name == OVERFLOW or self.overwrites or self.indexes
+        special = name in (*SPECIAL, *COUNTED, *SIZED) or name == OVERFLOW or self.overwrites or self.indexes
         return ASKED if special else PLAIN
 
 
@@ -129,6 +136,7 @@ class Values(TorchDispatchMode):
         self.calls = calls
         self.rules = {}
         self.told = {}      # (place, what, how) -> times
+        self.counts = []    # that the operator which is called will ask the GPU for
 
     def begin(self):
         self.__enter__()
@@ -156,7 +164,10 @@ class Values(TorchDispatchMode):
         return True  # torch.compile compiles as ever
 
     def tell(self, what, how):
-        key = (line_of(frames_from(sys._getframe(1))), what, how)
+        place = line_of(frames_from(sys._getframe(1)))
+        if not place:  # on a thread of autograd's, which has no Python above it
+            place = line_of(frames_from(sys._current_frames().get(threading.main_thread().ident)))
+        key = (place, what, how)
         self.told[key] = self.told.get(key, 0) + 1
 
     def is_known(self, tensor):
@@ -207,17 +218,16 @@ class Values(TorchDispatchMode):
             return self.scalar(args[0])
         if rule.name == "aten::equal" and args[0].is_cuda:
             return self.equal(func, args)
-        if rule.indexes and len(args) > 1 and isinstance(args[1], (list, tuple)) and any(map(is_mask, args[1])):
-            args = (args[0], self.indices(args[1], args[0].device), *args[2:])
         inputs = [*tensors_in(args), *tensors_in(list(kwargs.values()))]
-        if rule.name in SIZED and any(each.is_cuda for each in inputs):
+        if rule.name in SIZED and any(each.is_cuda for each in inputs) and kwargs.get("output_size") is None:
             return self.sized(func, rule.name, args, kwargs, inputs)
         written = [args[i] if i < len(args) else kwargs.get(name) for i, name in rule.writes]
         overwritten = {id(each) for (_, name), each in zip(rule.writes, written) if name in rule.overwrites}
-        computes = rule.repeats and all(is_small(each) and (id(each) in overwritten or self.is_known(each))
-                                        for each in inputs)
-        assumed = None if computes else self.assumed(rule.name.rstrip("_"), args)
-        result = func(*args, **kwargs)
+        computes = rule.repeats and all(
+            is_small(each) and (rule.name in SHAPED or id(each) in overwritten or self.is_known(each))
+            for each in inputs)
+        assumed = None if computes else self.assumed(rule.name.rstrip("_"), args, kwargs)
+        result = self.counted(func, rule, args, kwargs) if self.masks_of(rule, args) else func(*args, **kwargs)
         results, changed = list(tensors_in(result)), list(tensors_in(written))
         if not any(each.is_cuda for each in (*results, *changed)):
             if any(each.is_cuda for each in inputs):
@@ -228,7 +238,9 @@ class Values(TorchDispatchMode):
                 self.settle(each, False)
             return result
         known = all(is_small(each) for each in results)
-        if known and computes:
+        if rule.name == "aten::nonzero" and known and not computes:  # of a mask that is taken to be true
+            on_cpu(result).copy_(torch.ones(args[0].shape, dtype=torch.bool).nonzero())
+        elif known and computes:
             known = self.compute(func, rule.name, args, kwargs, results, changed)
         elif known and assumed is not None:
             for each in results:  # those that are changed in place among them
@@ -236,14 +248,21 @@ class Values(TorchDispatchMode):
         else:
             known = False
         for each in (*results, *changed):
-            self.settle(each, known, by_fill=rule.name in FILLS)
+            is_still_known = known and any(each is other for other in changed) and self.is_known(each)
+            if not is_still_known or rule.name in FILLS:  # what a fill made, and was changed since, is still that fill's
+                self.settle(each, known, by_fill=rule.name in FILLS)
         return result
 
-    def assumed(self, name, args):
+    def assumed(self, name, args, kwargs):
         """The result that one operand decides, or that follows where numbers are finite; None: it is not known.
 
         x == x, x != x, and |x| beside infinity; what is true or anything, what is false, or zero times anything.
+        Numbers that are looked for among others, as an answer's tokens among those that end it, are taken to be absent.
         """
+        if name == "aten::isin":
+            elements, among = (f"{each.numel():,}" if isinstance(each, torch.Tensor) else "one" for each in args[:2])
+            self.tell(f"whether {elements} numbers are among {among} others: none", ASSUMED)
+            return bool(kwargs.get("invert") or (len(args) > 3 and args[3]))
         if name in ("aten::isnan", "aten::isinf"):
             return False
         if name in ("aten::eq", "aten::ne"):
@@ -273,6 +292,9 @@ class Values(TorchDispatchMode):
     def scalar(self, tensor):
         if self.is_known(tensor):
             return on_cpu(tensor).item()
+        if tensor.dtype == torch.bool and is_within(sys._getframe(1), *GOES_ON):
+            self.tell("whether to go on: yes", ASSUMED)
+            return True
         self.tell("a number", READ)
         return 1.0 if tensor.is_floating_point() else False if tensor.dtype == torch.bool else 0
 
@@ -302,40 +324,45 @@ class Values(TorchDispatchMode):
         self.settle(there, True)
         return there
 
-    def nonzero(self, mask, device):
-        if is_small(mask) and self.is_known(mask):
-            return self.put(on_cpu(mask).nonzero(), device)
-        self.tell(f"how many of {mask.numel():,} are true: all", ASSUMED)
-        result = torch.empty((mask.numel(), mask.dim()), dtype=torch.long, device=device)
-        if is_small(result) and result.numel():
-            on_cpu(result).copy_(torch.ones(mask.shape, dtype=torch.bool).nonzero())
-        self.settle(result, is_small(result))
-        return result
+    def masks_of(self, rule, args):
+        """Of which an operator asks the GPU how many are true."""
+        if rule.indexes and len(args) > 1 and isinstance(args[1], (list, tuple)):
+            return [each for each in args[1] if is_mask(each) and each.is_cuda]
+        if rule.name not in COUNTED or not args[0].is_cuda:
+            return []
+        return [args[0] if rule.name == "aten::nonzero" else torch.broadcast_tensors(*args[:2])[1]]
 
-    def indices(self, given, device):
-        """Of x[mask], as LibTorch makes them: where the mask is true, by dimension."""
-        made = []
-        for each in given:
-            if is_mask(each):
-                rows = self.nonzero(each, device)
-                made.extend(rows.select(1, dimension) for dimension in range(each.dim()))
-            else:
-                made.append(each)
-        return made
+    def counted(self, func, rule, args, kwargs):
+        """LibTorch's own operator, which finds these numbers where a GPU would have put them."""
+        masks = self.masks_of(rule, args)
+        follows = [is_small(each) and self.is_known(each) for each in masks]
+        self.counts = [int(on_cpu(each).count_nonzero()) if is_followed else each.numel()
+                       for each, is_followed in zip(masks, follows)]
+        try:
+            return func(*args, **kwargs)
+        finally:
+            asked = len(masks) - len(self.counts)
+            self.counts = []
+            for mask, is_followed in [*zip(masks, follows)][:asked]:
+                if not is_followed:
+                    self.tell(f"how many of {mask.numel():,} are true: all", ASSUMED)
+
+    def answer(self, to, size):
+        """Whether a count has been put where the operator that is called will read it: whole numbers, one or a sum."""
+        if not self.counts:
+            return False
+        left, numbers = self.counts.pop(0), (ctypes.c_int * (size // 4)).from_address(to)
+        for i in range(len(numbers)):
+            numbers[i] = min(left, 0x7FFFFFFF)
+            left -= numbers[i]
+        return True
 
     def sized(self, func, name, args, kwargs, inputs):
         """Operators whose results' sizes depend on values."""
         device = next(each.device for each in inputs if each.is_cuda)
-        if name == "aten::nonzero":
-            return self.nonzero(args[0], device)
         if all(is_small(each) and self.is_known(each) for each in inputs):
             result = func(*moved(args), **moved(kwargs))
             there = tuple(self.put(each, device) for each in tensors_in(result))
             return there[0] if isinstance(result, torch.Tensor) else there
-        if name == "aten::masked_select":
-            mask = torch.broadcast_to(args[1], torch.broadcast_shapes(args[0].shape, args[1].shape))
-            result = torch.empty(self.nonzero(mask, device).shape[0], dtype=args[0].dtype, device=device)
-            self.settle(result, False)
-            return result
         raise RuntimeError(f"fathom phantom: the size of what {name} makes depends on numbers that only a GPU knows "
                            f"({line_of(frames_from(sys._getframe(1)))})")
