@@ -12,6 +12,7 @@ import sys
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from fathom_phantom import collectives
 from fathom_phantom.places import frames_from, line_of
 
 # Elements of a tensor that is followed: masks and positions may be large, floating-point numbers decide as scalars.
@@ -90,6 +91,9 @@ class Rule:
         schema = func._schema
         self.name = schema.name
         self.is_view = func.is_view
+        self.sent, self.is_collective = collectives.sent_by(self.name)
+        # Of one argument alone, what is sent is what is changed; `send` changes nothing.
+        self.changes_sent = self.sent == 0 and self.name.endswith("_")
         self.writes = [(i, argument.name) for i, argument in enumerate(schema.arguments)
                        if argument.alias_info is not None and argument.alias_info.is_write]
         self.overwrites = {argument.name for argument in schema.arguments if argument.is_out}
@@ -105,15 +109,18 @@ class Rule:
 
 
 class Values(TorchDispatchMode):
-    def __init__(self, launches):
+    def __init__(self, stubs):
         super().__init__()
-        self.launches = launches  # how many kernels and copies there have been
+        self.launches = stubs.phantom_launches_of_all
+        self.launches.restype = ctypes.c_long  # how many kernels and copies there have been
         self.launches_seen = 0    # by the operators that were called
         self.known = set()   # storages whose bytes are as a GPU would have them
         self.filled = set()  # of them, those that one of FILLS has made so
         self.rules = {}
         self.told = {}      # (place, what, how) -> times
         self.current = None  # the operator that is called
+        self.follows_all = False  # whatever its size
+        self.collectives = collectives.Collectives(stubs, self.settle_storage)
 
     @classmethod
     def ignore_compile_internals(cls):
@@ -127,28 +134,37 @@ class Values(TorchDispatchMode):
         return not tensor.is_cuda or tensor.numel() == 0 or storage(tensor) in self.known
 
     def settle(self, tensor, known):
-        if not tensor.is_cuda or tensor.numel() == 0:
-            return
+        if tensor.is_cuda and tensor.numel() > 0:
+            self.settle_storage(storage(tensor), known)
+
+    def settle_storage(self, address, known):
         if known:
-            self.known.add(storage(tensor))
+            self.known.add(address)
         else:
-            self.known.discard(storage(tensor))
+            self.known.discard(address)
+
+    def follows(self, tensor):
+        return self.follows_all or is_small(tensor)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if any(each.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for each in types):
+            return NotImplemented  # tensors of tensors, as DTensor: what they call in turn comes here again
         rule = self.rules.get(func)
         if rule is None:
             rule = self.rules[func] = Rule(func)
         if rule.is_view:
             # What torch.tensor makes a tensor of comes by a way that no mode sees.
             if rule.name in ("aten::lift_fresh", "aten::lift"):
-                self.settle(args[0], is_small(args[0]))
+                self.settle(args[0], self.follows(args[0]))
             return func(*args, **kwargs)
         if self.launches() != self.launches_seen:
             self.known -= self.filled
             self.filled.clear()
         self.current = rule.name
-        if rule.is_plain and self.has_unknown(args):
+        if rule.is_collective:
+            result = self.exchanged(func, rule, args, kwargs)
+        elif rule.is_plain and self.has_unknown(args):
             result = func(*args, **kwargs)
             for each in tensors_in(result):
                 self.settle(each, False)
@@ -165,7 +181,7 @@ class Values(TorchDispatchMode):
         """As far as the first tensors tell, which they do of most calls."""
         for each in args:
             first = each[0] if isinstance(each, (list, tuple)) and each else each
-            if isinstance(first, torch.Tensor) and first.is_cuda and not (is_small(first) and self.is_known(first)):
+            if isinstance(first, torch.Tensor) and first.is_cuda and not (self.follows(first) and self.is_known(first)):
                 return True
         return False
 
@@ -181,10 +197,13 @@ class Values(TorchDispatchMode):
             return self.sized(func, rule.name, args, kwargs, inputs)
         written = [args[i] if i < len(args) else kwargs.get(name) for i, name in rule.writes]
         overwritten = {id(each) for (_, name), each in zip(rule.writes, written) if name in rule.overwrites}
-        computes = rule.repeats and all(is_small(each) and (id(each) in overwritten or self.is_known(each))
+        computes = rule.repeats and all(self.follows(each) and (id(each) in overwritten or self.is_known(each))
                                         for each in inputs)
         assumed = None if computes else self.assumed(rule.name.rstrip("_"), args)
-        result = func(*args, **kwargs)
+        if computes and self.follows_all:  # copies of any size are made, too
+            result = self.collectives.vouching(lambda: func(*args, **kwargs), True)
+        else:
+            result = func(*args, **kwargs)
         results, changed = list(tensors_in(result)), list(tensors_in(written))
         if not any(each.is_cuda for each in (*results, *changed)):
             if any(each.is_cuda for each in inputs):
@@ -194,7 +213,7 @@ class Values(TorchDispatchMode):
             for each in args[0]:
                 self.settle(each, False)
             return result
-        known = all(is_small(each) for each in results)
+        known = all(self.follows(each) for each in results)
         if known and computes:
             known = self.compute(func, rule.name, args, kwargs, results, changed)
         elif known and assumed is not None:
@@ -206,6 +225,24 @@ class Values(TorchDispatchMode):
             self.settle(each, known)
             if known and rule.name in FILLS and each.is_cuda:
                 self.filled.add(storage(each))
+        return result
+
+    def exchanged(self, func, rule, args, kwargs):
+        """What processes send each other."""
+        given = list(tensors_in(args[rule.sent])) if rule.sent is not None else []
+        changed = [each for i, argument in enumerate(args) if i != rule.sent or rule.changes_sent
+                   for each in tensors_in(argument)]
+
+        def changed_in(result):
+            there = [*changed, *tensors_in(result)]
+            return {each.data_ptr(): storage(each) for each in there if each.is_cuda and each.numel() > 0}
+
+        if not any(each.is_cuda for each in (*given, *changed)):
+            return func(*args, **kwargs)
+        known = all(self.is_known(each) for each in given)
+        result, addresses, known = self.collectives.play(lambda: func(*args, **kwargs), rule.name, known, changed_in)
+        for address in addresses.values():
+            self.settle_storage(address, known)
         return result
 
     def assumed(self, name, args):
