@@ -10,8 +10,6 @@
 #include "nccl_parts.h"
 #include "phantom.h"
 
-struct stream;
-
 static const char* const kinds[] = {"ncclCommInitRank", "ncclAllGather",     "ncclAllReduce",
                                     "ncclReduce",       "ncclReduceScatter", "ncclBroadcast",
                                     "ncclAlltoAll",     "ncclSend",          "ncclRecv"};
@@ -357,8 +355,8 @@ int ncclGroupEnd(void) {
 // Calls of this thread that wait for the end of their group. An exported function, for phantom_gpu/agent.
 long phantom_grouped(void) { return (long)work_count; }
 
-static int exchange(struct communicator* of, enum kind kind, const void* from, void* to, size_t count, size_t parts,
-                    int type, int operation, int root, struct stream* stream) {
+int nccl_exchange(struct communicator* of, enum kind kind, const void* from, void* to, size_t count, size_t parts,
+                  int type, int operation, int root, struct stream* stream) {
   phantom_goes_to(stream);
   phantom_launched();
   const size_t width = nccl_width(type);
@@ -376,35 +374,4 @@ static int exchange(struct communicator* of, enum kind kind, const void* from, v
                     .to = to,
                     .peer = root,
                     .bytes = count * parts * width});
-}
-int ncclAllGather(const void* from, void* to, size_t count, int type, struct communicator* of, struct stream* stream) {
-  return exchange(of, kAllGather, from, to, count, 1, type, kSum, 0, stream);
-}
-int ncclAllReduce(const void* from, void* to, size_t count, int type, int operation, struct communicator* of,
-                  struct stream* stream) {
-  return exchange(of, kAllReduce, from, to, count, 1, type, operation, 0, stream);
-}
-int ncclReduce(const void* from, void* to, size_t count, int type, int operation, int root, struct communicator* of,
-               struct stream* stream) {
-  return exchange(of, kReduce, from, to, count, 1, type, operation, root, stream);
-}
-int ncclReduceScatter(const void* from, void* to, size_t count, int type, int operation, struct communicator* of,
-                      struct stream* stream) {
-  return exchange(of, kReduceScatter, from, to, count, (size_t)of->size, type, operation, 0, stream);
-}
-int ncclBroadcast(const void* from, void* to, size_t count, int type, int root, struct communicator* of,
-                  struct stream* stream) {
-  return exchange(of, kBroadcast, from, to, count, 1, type, kSum, root, stream);
-}
-int ncclBcast(void* numbers, size_t count, int type, int root, struct communicator* of, struct stream* stream) {
-  return exchange(of, kBroadcast, numbers, numbers, count, 1, type, kSum, root, stream);
-}
-int ncclAlltoAll(const void* from, void* to, size_t count, int type, struct communicator* of, struct stream* stream) {
-  return exchange(of, kAllToAll, from, to, count, (size_t)of->size, type, kSum, 0, stream);
-}
-int ncclSend(const void* from, size_t count, int type, int peer, struct communicator* of, struct stream* stream) {
-  return exchange(of, kSend, from, NULL, count, 1, type, kSum, peer, stream);
-}
-int ncclRecv(void* to, size_t count, int type, int peer, struct communicator* of, struct stream* stream) {
-  return exchange(of, kReceive, NULL, to, count, 1, type, kSum, peer, stream);
 }

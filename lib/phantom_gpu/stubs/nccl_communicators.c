@@ -6,9 +6,9 @@
 #include "nccl_parts.h"
 #include "phantom.h"
 
-// Of NCCL 2.28 with CUDA 13, of 2.20 with CUDA 12: what the oldest PyTorch of each brings.
+// What comes with PyTorch 2.11 for CUDA 13, and with 2.4 for CUDA 12.
 int ncclGetVersion(int* version) {
-  *version = CUDART_VERSION >= 13000 ? 22800 : 22000;
+  *version = CUDART_VERSION >= 13000 ? 22809 : 22005;
   return kSuccess;
 }
 

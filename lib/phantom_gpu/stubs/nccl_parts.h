@@ -118,6 +118,11 @@ struct communicator {
 
 enum kind { kJoin, kAllGather, kAllReduce, kReduce, kReduceScatter, kBroadcast, kAllToAll, kSend, kReceive };
 
+// Gives a rank's call to its group, or makes it. count: numbers in each of the parts that are sent, or received by a
+// peer; root: a peer too.
+struct stream;
+int nccl_exchange(struct communicator* of, enum kind kind, const void* from, void* to, size_t count, size_t parts,
+                  int type, int operation, int root, struct stream* stream);
 int nccl_meet(struct communicator* of);  // waits for all, at the end of a group
 // As ncclAllGather of bytes of the host, at once.
 int nccl_tell_all(struct communicator* of, const void* from, void* to, size_t bytes);

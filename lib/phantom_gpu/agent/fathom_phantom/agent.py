@@ -150,7 +150,8 @@ def objection():
     ranks, here, devices = (int(os.environ.get(name) or 1)
                             for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "FATHOM_PHANTOM_DEVICES"))
     if here > devices:
-        return f"the script runs in {here} processes, and {devices} GPUs are pretended: give --gpus {here}"
+        pretended = "1 GPU is" if devices == 1 else f"{devices} GPUs are"
+        return f"the script runs in {here} processes, and {pretended} pretended: give --gpus {here}"
     if "LOCAL_WORLD_SIZE" in os.environ and ranks != here:
         return (f"the script runs in {ranks} processes on several machines, and phantom GPUs are those of one: "
                 f"have it run all on this one, with --gpus {ranks}")

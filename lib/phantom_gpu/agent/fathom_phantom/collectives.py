@@ -13,8 +13,10 @@ SENT = {"allreduce_": 0, "allreduce_coalesced_": 0, "broadcast_": 0, "reduce_": 
         "allgather_coalesced_": 1, "allgather_into_tensor_coalesced_": 1, "reduce_scatter_": 1, "_reduce_scatter_base_": 1,
         "reduce_scatter_tensor_coalesced_": 1, "gather_": 1, "scatter_": 1, "alltoall_": 1, "alltoall_base_": 1, "send": 0,
         "recv_": None, "recv_any_source_": None, "barrier": 0}
-# Those of torch.distributed._functional_collectives take what they send first, and give back what they receive.
+# Those of torch.distributed._functional_collectives take what they send first, and give back what they receive; others
+# of the name wait for it and wrap it.
 FUNCTIONAL = "_c10d_functional::"
+SENT_FIRST = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
 OBJECTS = ("all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list", "send_object_list",
            "recv_object_list")
 SILENT, KNOWN, UNKNOWN = range(3)
@@ -24,7 +26,7 @@ def sent_by(name):
     """The place of what an operator sends, and whether it is one of these at all."""
     if name.startswith("c10d::"):
         return SENT.get(name[len("c10d::"):]), name[len("c10d::"):] in SENT
-    return 0, name.startswith(FUNCTIONAL) and name != FUNCTIONAL + "wait_tensor"
+    return 0, name.startswith(tuple(FUNCTIONAL + each for each in SENT_FIRST))
 
 
 class Collectives:

@@ -10,6 +10,7 @@ import math
 import sys
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fathom_phantom import collectives
@@ -148,11 +149,15 @@ class Values(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if FakeTensor in types:  # which have no values
+            return func(*args, **kwargs)
         if any(each.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for each in types):
             return NotImplemented  # tensors of tensors, as DTensor: what they call in turn comes here again
         rule = self.rules.get(func)
         if rule is None:
             rule = self.rules[func] = Rule(func)
+        if rule.name.startswith(collectives.FUNCTIONAL) and not rule.is_collective:
+            return func(*args, **kwargs)  # the same numbers, in another tensor
         if rule.is_view:
             # What torch.tensor makes a tensor of comes by a way that no mode sees.
             if rule.name in ("aten::lift_fresh", "aten::lift"):
