@@ -61,7 +61,8 @@ std::vector<report::ScriptProcess> processes_in(const fs::path& folder) {
     processes.push_back(
         report::ScriptProcess::from_json(read_json(file.path()), "what the script's Python told of itself"));
   }
-  std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  std::sort(processes.begin(), processes.end(),
+            [](const auto& a, const auto& b) { return std::pair(a.rank, a.device) < std::pair(b.rank, b.device); });
   return processes;
 }
 
@@ -71,6 +72,8 @@ class Phantom final : public Command {
   std::vector<Option> options() override {
     return {words_.name_option("--gpu", "The GPU, as configs/gpus.yaml calls it (fathom list gpus)").require(),
             words_.memory_option("with --gpu NAME"),
+            Option("--gpus", gpus_, "N", "So many of it, in one machine, for one process or several (default: 1)")
+                .within(1, phantom_gpu::kMostDevices),
             Option("--steps", steps_, "N", "End the script after so many steps of its optimizer; 0: as it ends itself")
                 .not_negative(),
             Option("--no-weights", no_weights_, "",
@@ -89,6 +92,7 @@ class Phantom final : public Command {
 
   GpuWords words_;
   config::GpuSpec gpu_;
+  int64_t gpus_ = 1;
   int64_t steps_ = 0;
   bool no_weights_ = false;
   bool json_ = false;
@@ -96,12 +100,13 @@ class Phantom final : public Command {
   std::vector<std::string> command_;
 };
 
-// The stubs hand out addresses, twice as many as the GPU has bytes at least.
-void check_address_space(const config::GpuSpec& gpu) {
+// The stubs hand out addresses, twice as many as the GPUs have bytes at least.
+void check_address_space(const config::GpuSpec& gpu, int64_t gpus) {
   const std::optional<int64_t> space = address_space_bytes();
-  if (!space || *space / 2 >= gpu.memory_bytes + kAddressSpaceBesideTensors) return;
+  if (!space || *space / 2 / gpus >= gpu.memory_bytes + kAddressSpaceBesideTensors) return;
   throw Error("this process may have " + format_bytes(*space) + " of address space, and a phantom " + gpu.name +
-                  " takes more than twice its " + format_bytes(gpu.memory_bytes),
+                  " takes more than twice its " + format_bytes(gpu.memory_bytes) +
+                  (gpus > 1 ? ", for each of " + std::to_string(gpus) : ""),
               "raise the limit (ulimit -v unlimited)");
 }
 
@@ -131,20 +136,24 @@ void Phantom::write_pages(const report::ScriptAnswer& answer) const {
 }
 
 int Phantom::run() const {
-  check_address_space(gpu_);
+  check_address_space(gpu_, gpus_);
   const TemporaryFolder folder;
   const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
                                                    {.report = folder.path(),
                                                     .steps = steps_,
+                                                    .devices = gpus_,
                                                     .timeline = !page_.empty() || !snapshot_.empty(),
                                                     .no_weights = no_weights_});
   const auto start = std::chrono::steady_clock::now();
-  report::ScriptAnswer answer{.gpu = gpu_, .command = command_line};
+  report::ScriptAnswer answer{.gpu = gpu_, .gpus = gpus_, .command = command_line};
   answer.exit_status = launch::run_command(command_, variables);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::vector<report::ScriptProcess> all = processes_in(folder.path());
   std::copy_if(all.begin(), all.end(), std::back_inserter(answer.processes),
                [](const auto& each) { return each.finished && each.used_gpu; });
+  for (const report::ScriptProcess& each : all) {
+    if (!each.finished && each.used_gpu) answer.lost.push_back(each.rank);
+  }
   if (answer.processes.empty()) refuse_silence(all, answer.exit_status);
   write_pages(answer);
   print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));

@@ -1,7 +1,6 @@
 // Puts an answer into the words of memory.json.
 #include "page/script_record.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -10,16 +9,15 @@
 namespace fathom::page {
 
 RunRecord script_record(const report::ScriptAnswer& answer, Json facts) {
-  const auto fullest = std::max_element(answer.processes.begin(), answer.processes.end(),
-                                        [](const auto& a, const auto& b) { return a.reserved < b.reserved; });
-  if (fullest == answer.processes.end()) throw Error("no process has used the GPU, so there is no page of it");
+  if (answer.processes.empty()) throw Error("no process has used the GPU, so there is no page of it");
+  const report::ScriptProcess& fullest = report::fullest_of(answer.processes);
   RunRecord record;
   const size_t words = answer.command.find(" -- ");
   record.name = words == std::string::npos ? answer.command : answer.command.substr(words + 4);
-  record.predicted = fullest->timeline;
+  record.predicted = fullest.timeline;
   Json components = Json::object();
   for (const memory::Component component : memory::kComponents) {
-    components[std::string(component_name(component))] = {{"dry_run", fullest->components[component]}};
+    components[std::string(component_name(component))] = {{"dry_run", fullest.components[component]}};
   }
   facts["kind"] = "plan";
   facts["seconds"] = answer.seconds;
@@ -28,12 +26,12 @@ RunRecord script_record(const report::ScriptAnswer& answer, Json facts) {
       {"run", std::move(facts)},
       {"target",
        {{"device", "cuda"}, {"name", answer.gpu.name}, {"capacity", answer.gpu.memory_bytes}, {"phantom", true}}},
-      {"peak", {{"dry_run", fullest->requested}}},
-      {"reserved", {{"dry_run", fullest->reserved}}},
+      {"peak", {{"dry_run", fullest.requested}}},
+      {"reserved", {{"dry_run", fullest.reserved}}},
       {"components", components}};
-  if (fullest->refusal) {
-    record.memory["missing"] = fullest->refusal->bytes;
-    record.memory["ran_out"] = describe(*fullest->refusal);
+  if (fullest.refusal) {
+    record.memory["missing"] = fullest.refusal->bytes;
+    record.memory["ran_out"] = describe(*fullest.refusal);
   }
   return record;
 }

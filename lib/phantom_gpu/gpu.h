@@ -3,7 +3,7 @@
 //
 // What it shows exactly: every request for device memory, and what the caching allocator makes of it. What it cannot:
 // values (read-backs are zeros, so no control flow may depend on them), time, memory that the context, CUDA's modules
-// and libraries take by themselves, sizes that depend on data (nonzero, unique), CUDA graphs, cuDNN, NCCL.
+// and libraries take by themselves, sizes that depend on data (nonzero, unique), CUDA graphs, cuDNN.
 #pragma once
 
 #include <cstdint>
@@ -43,12 +43,15 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu);
 struct Script {
   std::filesystem::path report;  // the folder into which each of its processes writes a file of JSON
   int64_t steps = 0;             // of its optimizer after which it is ended; 0: it ends by itself
+  int64_t devices = 1;           // of that GPU, in one machine
   bool timeline = false;         // each block of the step with the peak is written down
   bool no_weights = false;       // models of transformers are read from folders without weights
 };
+inline constexpr int64_t kMostDevices = 64;
 // The variables with which a process starts that is to have the GPU and the agent; both are in `folder`, as for
 // load_stubs. Its Python puts the stubs under itself (agent/sitecustomize.py), which PYTHONPATH leads it to, before
 // what that says already. Throws Error where a file is missing, or the GPU cannot be pretended.
+// CUDA_VISIBLE_DEVICES, which speaks of this machine's GPUs, hides as many of the pretended ones.
 std::map<std::string, std::string> variables_of(const std::filesystem::path& folder, const PhantomGpu& gpu,
                                                 const Script& script);
 

@@ -107,7 +107,32 @@ std::string format_reads(const ScriptProcess& process) {
   return text;
 }
 
+std::string name_of(const ScriptProcess& process) {
+  return "Rank " + format_count(process.rank) + ", GPU " + format_count(process.device);
+}
+
+// A line for each.
+std::string format_all(const std::vector<ScriptProcess>& processes) {
+  Table table({{"of its GPU, at most", Align::kLeft},
+               {"requested"},
+               {"allocated"},
+               {"reserved"},
+               {"requested most in", Align::kLeft}});
+  for (const ScriptProcess& process : processes) {
+    table.add_row({name_of(process), format_count(process.requested), format_count(process.allocated),
+                   format_count(process.reserved),
+                   "step " + format_count(process.peak_step) + ", " + process.peak_phase});
+  }
+  return table.format();
+}
+
 }  // namespace
+
+const ScriptProcess& fullest_of(const std::vector<ScriptProcess>& processes) {
+  return *std::max_element(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.refusal.has_value(), a.reserved) < std::pair(b.refusal.has_value(), b.reserved);
+  });
+}
 
 std::string describe(const ScriptProcess::Refusal& refusal) {
   std::string text = "Out of memory in step " + format_count(refusal.step) + ", " + refusal.phase + ": " +
@@ -123,8 +148,10 @@ ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& ori
   process.objection = value.value("objection", "");
   process.finished = value.value("finished", false);
   process.used_gpu = value.value("used_gpu", false);
-  if (!process.finished || !process.used_gpu) return process;
+  if (!process.used_gpu) return process;
   process.rank = count_at(value, "rank");
+  if (!process.finished) return process;
+  process.device = count_at(value, "device");
   process.steps = count_at(value, "steps");
   process.requested = count_at(value, "requested");
   process.allocated = count_at(value, "allocated");
@@ -161,23 +188,31 @@ bool ScriptAnswer::fits() const {
 }
 
 std::string format_script(const ScriptAnswer& answer) {
+  const ScriptProcess& fullest = fullest_of(answer.processes);
   std::string text;
+  if (answer.processes.size() > 1) text += format_all(answer.processes) + "\n" + name_of(fullest) + ":\n\n";
+  text += format_bytes_of(fullest) + "\n" + format_peak(fullest) + "\n" + format_reads(fullest) + "\n";
   for (const ScriptProcess& process : answer.processes) {
-    if (answer.processes.size() > 1) text += "Rank " + format_count(process.rank) + "\n\n";
-    text += format_bytes_of(process) + "\n" + format_peak(process) + "\n" + format_reads(process) + "\n";
-    if (process.refusal) text += describe(*process.refusal) + ".\n";
+    const std::string name = answer.processes.size() > 1 ? name_of(process) + ": " : "";
+    if (process.refusal) text += name + describe(*process.refusal) + ".\n";
     if (process.survived > 0) {
-      text += "It ran out of memory " + format_counted(process.survived, "time") + " before, and went on.\n";
+      text += name + (name.empty() ? "It" : "it") + " ran out of memory " + format_counted(process.survived, "time") +
+              " before, and went on.\n";
     }
   }
-  const std::string on = answer.gpu.name + " (" + format_bytes(answer.gpu.memory_bytes) + ")";
+  for (const int64_t rank : answer.lost) {
+    text += "Rank " + format_count(rank) + " was killed, or crashed, before it could tell what it took.\n";
+  }
+  const std::string each = answer.gpus > 1 ? format_count(answer.gpus) + " × " : "";
+  const std::string on = each + answer.gpu.name + " (" + format_bytes(answer.gpu.memory_bytes) + ")";
   int64_t steps = 0, reserved = 0;
   for (const ScriptProcess& process : answer.processes) {
     steps = std::max(steps, process.steps);
     reserved = std::max(reserved, process.reserved);
   }
   const std::string took = plural_step(steps) + " in " + format_seconds(answer.seconds);
-  text += answer.fits() ? "Fits: " + on + ", of which " + format_bytes(reserved) + " were reserved; " + took + ".\n"
+  text += answer.fits() ? "Fits: " + on + ", of which " + (answer.gpus > 1 ? "at most " : "") + format_bytes(reserved) +
+                              " were reserved; " + took + ".\n"
                         : "Does not fit: " + on + "; " + took + ".\n";
   return folded(text);
 }
@@ -206,6 +241,7 @@ Json script_json(const ScriptAnswer& answer) {
     }
     processes.push_back(
         {{"rank", process.rank},
+         {"device", process.device},
          {"torch", process.torch},
          {"steps", process.steps},
          {"requested", process.requested},
@@ -219,10 +255,9 @@ Json script_json(const ScriptAnswer& answer) {
          {"survived", process.survived},
          {"reads", reads}});
   }
-  return {{"gpu", answer.gpu.name},    {"memory_bytes", answer.gpu.memory_bytes},
-          {"command", answer.command}, {"exit_status", answer.exit_status},
-          {"seconds", answer.seconds}, {"fits", answer.fits()},
-          {"processes", processes}};
+  return {{"gpu", answer.gpu.name},    {"gpus", answer.gpus},       {"memory_bytes", answer.gpu.memory_bytes},
+          {"lost", answer.lost},       {"command", answer.command}, {"exit_status", answer.exit_status},
+          {"seconds", answer.seconds}, {"fits", answer.fits()},     {"processes", processes}};
 }
 
 }  // namespace fathom::report

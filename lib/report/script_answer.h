@@ -14,13 +14,13 @@
 
 namespace fathom::report {
 
-// Of one process. Bytes as the caching allocator counts them, the largest so far.
+// Of one process, on one of its GPUs. Bytes as the caching allocator counts them, the largest so far.
 struct ScriptProcess {
   std::string torch;      // "2.11.0+cu130"
   std::string objection;  // why it was not followed; empty: it was
   bool finished = false;  // it has told all: neither killed nor crashed
   bool used_gpu = false;
-  int64_t rank = 0;
+  int64_t rank = 0, device = 0;
   int64_t steps = 0;  // of its optimizer
   int64_t requested = 0, allocated = 0, reserved = 0;
   int64_t allocated_at_end = 0, reserved_at_end = 0;
@@ -61,13 +61,17 @@ struct ScriptProcess {
 
 struct ScriptAnswer {
   config::GpuSpec gpu;
+  int64_t gpus = 1;
   std::string command;
   int exit_status = 0;  // of the command
   double seconds = 0;
-  std::vector<ScriptProcess> processes = {};  // that used the GPU, by rank
+  std::vector<ScriptProcess> processes = {};  // that used a GPU, by rank and GPU
+  std::vector<int64_t> lost = {};             // ranks that used one, and ended before they could tell what they took
   bool fits() const;                          // no process has ended for want of memory
 };
 
+// The one that tells most: that whose memory ran out, else the first of those that reserved most. There is one.
+const ScriptProcess& fullest_of(const std::vector<ScriptProcess>& processes);
 // "Out of memory in step 2, backward: 1.00 GiB could not be had …".
 std::string describe(const ScriptProcess::Refusal& refusal);
 std::string format_script(const ScriptAnswer& answer);

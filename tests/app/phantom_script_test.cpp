@@ -1,10 +1,8 @@
 // `fathom phantom` on scripts as people write them, with the LibTorch of the build as their torch.
-#include <gmock/gmock.h>
+#include "tests/app/phantom_script.h"
 
 #include <algorithm>
 #include <map>
-
-#include "tests/app/run.h"
 
 namespace fathom::app {
 namespace {
@@ -13,40 +11,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// The Python beside the LibTorch that the program was built with.
-const std::filesystem::path kPython = std::filesystem::path(FATHOM_TORCH_DIR) / "../../../../bin/python";
-
-class PhantomScript : public ProgramTest {
- protected:
-  void SetUp() override {
-    ProgramTest::SetUp();
-    // Alone it would look for CUDA's real libraries, so what it needs besides is asked for.
-    const Outcome torch =
-        run("-c 'import sympy, typing_extensions, importlib.util as u; exit(not u.find_spec(\"torch\"))'", "",
-            kPython.string());
-    if (torch.status != 0) GTEST_SKIP() << "no Python can import the torch of this build: " << torch.errors;
-    std::filesystem::create_directory(folder_ / "tmp");
-  }
-
-  Outcome play(const std::string& script, const std::string& options = "--gpu A100-80GB") {
-    return play_whole("import torch\n" + script, options);
-  }
-  Outcome play_whole(const std::string& script, const std::string& options) {
-    write("train.py", script);
-    Outcome outcome =
-        run("phantom " + options + " -- '" + kPython.string() + "' train.py", "TMPDIR=" + folder_.string() + "/tmp ");
-    for (const auto& file : std::filesystem::directory_iterator(folder_ / "tmp")) {
-      EXPECT_THAT(file.path().filename(), Not(HasSubstr("fathom"))) << "nothing stays behind";
-    }
-    return outcome;
-  }
-  Json told(const std::string& script, const std::string& options = "") {
-    const Outcome outcome = play(script, "--gpu A100-80GB --json " + options);
-    EXPECT_EQ(outcome.status, 0) << outcome.errors;
-    return parse_json(outcome.output, "the answer");
-  }
-};
 
 constexpr const char* kTraining = R"(
 class Twice(torch.autograd.Function):

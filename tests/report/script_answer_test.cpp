@@ -17,6 +17,7 @@ Json written() {
           {"finished", true},
           {"used_gpu", true},
           {"rank", 0},
+          {"device", 0},
           {"steps", 3},
           {"requested", 3'000'000},
           {"allocated", 3'100'000},
@@ -102,6 +103,23 @@ TEST(ScriptAnswer, HasTheStepWithThePeakWhereItIsTold) {
   EXPECT_EQ(timeline->phases.at(1).phase, memory::Phase::kBackward);
   value["timeline"]["blocks"][0][3] = "nothing";
   EXPECT_THROW(ScriptProcess::from_json(value, "the report"), Error);
+}
+
+TEST(ScriptAnswer, OfSeveralRanksTellsALineEachAndTheFullest) {
+  ScriptAnswer answer = answer_of(written());
+  Json value = written();
+  value["rank"] = value["device"] = 1;
+  value["reserved"] = 30'000'000;
+  answer.processes.push_back(ScriptProcess::from_json(value, "the report"));
+  answer.gpus = 4;
+  answer.lost = {2};
+  EXPECT_THAT(format_script(answer), AllOf(HasSubstr("Rank 0, GPU 0  "), HasSubstr("Rank 1, GPU 1:\n"),
+                                           HasSubstr("30,000,000"), HasSubstr("Rank 2 was killed"),
+                                           HasSubstr("Fits: 4 × H100 (80.00 GiB), of which at most 28.61 MiB")));
+  EXPECT_EQ(script_json(answer).at("processes").at(1).at("device"), 1);
+  answer.processes.front().refusal =
+      ScriptProcess::Refusal{.bytes = 1 << 20, .allocated = 0, .step = 1, .phase = "forward", .place = ""};
+  EXPECT_THAT(format_script(answer), AllOf(HasSubstr("Rank 0, GPU 0:\n"), HasSubstr("Rank 0, GPU 0: Out of memory")));
 }
 
 TEST(ScriptAnswer, OfAProcessThatTellsNothingIsShort) {

@@ -10,6 +10,7 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,7 +47,7 @@ Mode& mode() {
 }
 
 // Elements of a tensor that is followed.
-int64_t limit = 0, limit_of_floats = 0;
+std::atomic<int64_t> limit = 0, limit_of_floats = 0;
 
 std::shared_mutex mutex;
 std::unordered_map<const c10::FunctionSchema*, Kind> kinds;
@@ -188,10 +189,14 @@ void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
 
 // Called by values.py.
 extern "C" {
-// From now on, by this thread and those that its backward passes run on. The mode was entered.
-void phantom_calls_begin(int64_t elements, int64_t elements_of_floats) {
+// Tensors of up to so many elements.
+void phantom_calls_follow(int64_t elements, int64_t elements_of_floats) {
   limit = elements;
   limit_of_floats = elements_of_floats;
+}
+// From now on, by this thread and those that its backward passes run on. The mode was entered.
+void phantom_calls_begin(int64_t elements, int64_t elements_of_floats) {
+  phantom_calls_follow(elements, elements_of_floats);
   mode() = c10::impl::TorchDispatchModeTLS::pop_stack();
   c10::impl::tls_set_dispatch_key_included(kHere, true);
 }

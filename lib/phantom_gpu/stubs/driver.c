@@ -20,7 +20,7 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
 }
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return ordinal >= 0 && ordinal < phantom_gpu()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   (void)device;
@@ -72,10 +72,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   return CUDA_SUCCESS;
 }
 
-static CUcontext primary_context(void) {
-  static int context;
-  return (CUcontext)&context;
-}
+// Of each device, the only one that it ever has: its number is its place here.
+static char contexts[PHANTOM_MOST_DEVICES];
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
   (void)device;
   *flags = 0;
@@ -83,21 +81,22 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  (void)device;
-  *context = primary_context();
+  if (device < 0 || device >= phantom_gpu()->devices) return CUDA_ERROR_INVALID_DEVICE;
+  *context = (CUcontext)&contexts[device];
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetCurrent(CUcontext* context) {
-  *context = primary_context();
+  *context = (CUcontext)&contexts[phantom_device()];
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext context) {
-  (void)context;
-  return CUDA_SUCCESS;
+  if (!context) return CUDA_SUCCESS;  // no context: the next call of the runtime makes the device's own current again
+  return phantom_use_device((int)((const char*)context - contexts)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 struct physical {
   size_t bytes;
+  int device;
 };
 
 CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* properties,
@@ -108,21 +107,23 @@ CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*
 }
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
                      unsigned long long flags) {
-  (void)properties, (void)flags;
+  (void)flags;
+  const int device = properties->location.id;
+  if (device < 0 || device >= phantom_gpu()->devices) return CUDA_ERROR_INVALID_DEVICE;
   if (bytes == 0 || bytes % PHANTOM_GRANULE) return CUDA_ERROR_INVALID_VALUE;
-  if (!phantom_take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!phantom_take(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   struct physical* physical = malloc(sizeof *physical);
   if (!physical) {
-    phantom_give_back(bytes);
+    phantom_give_back(device, bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  physical->bytes = bytes;
+  *physical = (struct physical){.bytes = bytes, .device = device};
   *handle = (CUmemGenericAllocationHandle)(uintptr_t)physical;
   return CUDA_SUCCESS;
 }
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   struct physical* physical = (struct physical*)(uintptr_t)handle;
-  phantom_give_back(physical->bytes);
+  phantom_give_back(physical->device, physical->bytes);
   free(physical);
   return CUDA_SUCCESS;
 }

@@ -20,7 +20,7 @@ CUresult cuDriverGetVersion(int* version) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetCount(int* count) {
-  *count = phantom_has_address_space() ? 1 : 0;
+  *count = phantom_has_address_space() ? phantom_gpu()->devices : 0;
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
@@ -34,15 +34,21 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetDevice(CUdevice* device) {
-  *device = 0;
+  *device = phantom_device();
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSynchronize(void) { return CUDA_SUCCESS; }
+static __thread CUcontext pushed[8];
+static __thread int pushed_count;
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
-  (void)context;
-  return CUDA_SUCCESS;
+  if (pushed_count == sizeof pushed / sizeof *pushed) return CUDA_ERROR_OUT_OF_MEMORY;
+  cuCtxGetCurrent(&pushed[pushed_count++]);
+  return cuCtxSetCurrent(context);
 }
-CUresult cuCtxPopCurrent_v2(CUcontext* context) { return context ? cuCtxGetCurrent(context) : CUDA_SUCCESS; }
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  if (context) cuCtxGetCurrent(context);
+  return pushed_count ? cuCtxSetCurrent(pushed[--pushed_count]) : CUDA_SUCCESS;
+}
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   (void)device;
   return CUDA_SUCCESS;
@@ -165,7 +171,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       *(CUdeviceptr*)value = address;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *(int*)value = 0;
+      *(int*)value = is_device ? phantom_device_of((const void*)address) : 0;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       *(unsigned*)value = is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;

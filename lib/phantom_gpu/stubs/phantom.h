@@ -5,11 +5,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { PHANTOM_MOST_DEVICES = 64 };
+
 // Values from the environment (lib/phantom_gpu/gpu.cpp writes it), and what NVIDIA publishes for the compute
 // capability.
 struct phantom_gpu {
   char name[256];
-  int major, minor;  // compute capability
+  int devices_there;                 // in the machine, all of this kind; 1 for fathom's own runs
+  int devices;                       // of them, those that the process sees, from 0
+  int places[PHANTOM_MOST_DEVICES];  // of each of these in the machine: CUDA_VISIBLE_DEVICES may leave some out
+  int major, minor;                  // compute capability
   int multiprocessors;
   int architecture;  // of the code in LibTorch's fat binary that the device would run: 90
   size_t memory_bytes;
@@ -29,20 +34,25 @@ enum { PHANTOM_SHARED_DEFAULT = 48 << 10 };  // bytes of shared memory of a bloc
 enum { PHANTOM_SHARED_RESERVED = 1 << 10 };  // bytes of shared memory that each block gives to the system
 enum { PHANTOM_THREADS_PER_BLOCK = 1024 };
 
-// Address space without memory behind it; null where none is left.
+// The device that calls of this thread mean; false where there is none of that number.
+int phantom_device(void);
+bool phantom_use_device(int device);
+
+// Address space of the thread's device without memory behind it; null where none is left.
 void* phantom_reserve(size_t bytes, size_t alignment);
 void phantom_unreserve(void* begin);
-// Whether it lies in the device's address space.
+// Whether it lies in a device's address space, and in which one's; -1: in none.
 bool phantom_is_device(const void* pointer);
+int phantom_device_of(const void* pointer);
 // True if a real device could reach all of it: host memory, or inside one segment.
 bool phantom_reaches(const void* pointer, size_t bytes);
 // Whether all of it is host memory that was registered.
 bool phantom_is_registered(const char* begin, size_t bytes);
 // Where variables of kernels lie.
 void* phantom_symbol(void);
-// Counts `bytes` of the device's memory as used; false if the device has no more.
-bool phantom_take(size_t bytes);
-void phantom_give_back(size_t bytes);
+// Counts `bytes` of a device's memory as used; false if the device has no more.
+bool phantom_take(int device, size_t bytes);
+void phantom_give_back(int device, size_t bytes);
 // From now on the device has this much memory, others have taken so much of it, and segments lie elsewhere. An exported
 // function, for phantom_gpu::pretend (lib/phantom_gpu/gpu.h). False, and nothing is changed, while something is still
 // allocated or if the process has too little address space.
@@ -82,6 +92,15 @@ bool phantom_knows(const void* storage);
 void phantom_operator_begins(const char* name);
 void phantom_operator_ends(void);
 const char* phantom_operator(void);
+// What the calling thread says of the numbers that it gives to copies and to NCCL: those that are known arrive whatever
+// their size; of others what is small does, or nothing. phantom_vouch is an exported function, for phantom_gpu/agent.
+enum { PHANTOM_SILENT, PHANTOM_KNOWN, PHANTOM_UNKNOWN };
+void phantom_vouch(int known);
+int phantom_vouched(void);
+// Hears of what NCCL has received: its address, so many bytes, and whether all who gave it vouched for it. An exported
+// function, for phantom_gpu/agent.
+typedef void phantom_receiver(void* to, size_t bytes, int known);
+void phantom_on_receive(phantom_receiver* receiver);
 // Tells once, where device memory can be read, that a function was called which the phantom GPU has not.
 long phantom_unsupported(const char* name, long result);
 // Remembers the error for cudaGetLastError, and returns it.

@@ -20,6 +20,10 @@ static void put_zeros(char* to, size_t bytes) {
   memset(end, 0, (size_t)(to + bytes - end));
 }
 
+static __thread int vouched;
+void phantom_vouch(int known) { vouched = known; }
+int phantom_vouched(void) { return vouched; }
+
 static phantom_reader* reader;
 void phantom_on_read(phantom_reader* of_script) { reader = of_script; }
 
@@ -33,7 +37,7 @@ static cudaError_t copy(void* to, const void* from, size_t bytes) {
   if (phantom_is_device(to) || phantom_is_device(from)) phantom_launched();
   if (phantom_is_device(from) && !phantom_is_device(to) && reader && reader(to, from, bytes)) return cudaSuccess;
   if (phantom_is_device(to)) {
-    if (bytes <= phantom_gpu()->kept_bytes) memmove(to, from, bytes);
+    if (bytes <= phantom_gpu()->kept_bytes || vouched == PHANTOM_KNOWN) memmove(to, from, bytes);
     return cudaSuccess;
   }
   if (phantom_is_device(from)) {
@@ -62,6 +66,12 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
     error = copy((char*)to + row * to_pitch, (const char*)from + row * from_pitch, width);
   }
   return error;
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
+  (void)to_device, (void)from_device;
+  phantom_goes_to(stream);
+  return copy(to, from, bytes);
 }
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
                                enum cudaMemcpyKind kind) {

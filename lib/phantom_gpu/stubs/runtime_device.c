@@ -1,4 +1,4 @@
-// What the CUDA runtime says of its only device: number, properties, attributes.
+// What the CUDA runtime says of its devices, which are all alike: number, properties, attributes.
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,14 +6,25 @@
 #include "phantom.h"
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = phantom_has_address_space() ? 1 : 0;
-  return *count ? cudaSuccess : phantom_fail(cudaErrorInitializationError);
+  *count = phantom_has_address_space() ? phantom_gpu()->devices : 0;
+  if (*count) return cudaSuccess;
+  return phantom_fail(phantom_has_address_space() ? cudaErrorNoDevice : cudaErrorInitializationError);
+}
+
+static __thread int current;
+int phantom_device(void) { return current; }
+bool phantom_use_device(int device) {
+  if (device < 0 || device >= phantom_gpu()->devices) return false;
+  current = device;
+  return true;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : phantom_fail(cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  return phantom_use_device(device) ? cudaSuccess : phantom_fail(cudaErrorInvalidDevice);
+}
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
@@ -28,13 +39,21 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
-  snprintf(text, (size_t)size, "0000:%02x:00.0", device + 1);
+  if (device < 0 || device >= phantom_gpu()->devices) return phantom_fail(cudaErrorInvalidDevice);
+  snprintf(text, (size_t)size, "0000:%02x:00.0", phantom_gpu()->places[device] + 1);
   return cudaSuccess;
 }
+// Each reaches all others.
 cudaError_t cudaDeviceCanAccessPeer(int* answer, int device, int peer) {
-  (void)device, (void)peer;
-  *answer = 0;
+  const int devices = phantom_gpu()->devices;
+  if (device < 0 || device >= devices || peer < 0 || peer >= devices) return phantom_fail(cudaErrorInvalidDevice);
+  *answer = device != peer;
   return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  (void)flags;
+  const bool is_other = peer >= 0 && peer < phantom_gpu()->devices && peer != current;
+  return is_other ? cudaSuccess : phantom_fail(cudaErrorInvalidDevice);
 }
 cudaError_t cudaDeviceSynchronize(void) { return phantom_wait(NULL); }
 
@@ -43,9 +62,9 @@ cudaError_t cudaDeviceSynchronize(void) { return phantom_wait(NULL); }
 // differ, but no size that LibTorch allocates depends on them.
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) {
   const struct phantom_gpu* gpu = phantom_gpu();
-  if (device != 0) return phantom_fail(cudaErrorInvalidDevice);
+  if (device < 0 || device >= gpu->devices) return phantom_fail(cudaErrorInvalidDevice);
   *properties = (struct cudaDeviceProp){
-      .uuid.bytes = {1},
+      .uuid.bytes = {(char)(gpu->places[device] + 1)},
       .totalGlobalMem = gpu->memory_bytes,
       .sharedMemPerBlock = PHANTOM_SHARED_DEFAULT,
       .regsPerBlock = 65536,
@@ -63,7 +82,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int devic
       .canMapHostMemory = 1,
       .concurrentKernels = 1,
       .ECCEnabled = 1,
-      .pciBusID = device + 1,
+      .pciBusID = gpu->places[device] + 1,
       .asyncEngineCount = 3,
       .unifiedAddressing = 1,
       .memoryBusWidth = 5120,

@@ -11,7 +11,7 @@
 
 #include "phantom.h"
 
-// One contiguous piece of the pretended device's address space. Kept sorted by address; the gaps are free.
+// One contiguous piece of a pretended device's address space. Kept sorted by address; the gaps are free.
 struct segment {
   struct segment* next;
   char* begin;
@@ -22,15 +22,17 @@ struct segment {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char* space;
 static size_t space_bytes = (size_t)64 << 40;
+static size_t part_bytes;  // of it, for each device
 static struct segment* segments;
-static size_t used_bytes;
+static size_t used_bytes[PHANTOM_MOST_DEVICES];
 static unsigned long long random_state;
 
 __attribute__((constructor(102))) static void reserve_space(void) {
   // Under `ulimit -v` less must do, but never so little that it and not the pretended memory runs out. The protection
   // keeps anybody from reading what is not there, but for scripts, some of whose values are.
   const int protection = phantom_gpu()->kept_bytes ? PROT_READ | PROT_WRITE : PROT_NONE;
-  for (; space_bytes / 2 >= phantom_gpu()->memory_bytes; space_bytes /= 2) {
+  const size_t devices = phantom_gpu()->devices ? (size_t)phantom_gpu()->devices : 1;
+  for (; space_bytes / devices / 2 >= phantom_gpu()->memory_bytes; space_bytes /= 2) {
     char* start = mmap(NULL, space_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) continue;
     // A page that is written is to cost a page, in this process alone.
@@ -39,12 +41,14 @@ __attribute__((constructor(102))) static void reserve_space(void) {
     madvise(start, space_bytes, MADV_DONTDUMP);
     space = (char*)(((uintptr_t)start + PHANTOM_GRANULE - 1) & ~(uintptr_t)(PHANTOM_GRANULE - 1));
     space_bytes -= PHANTOM_GRANULE;
+    part_bytes = space_bytes / devices / PHANTOM_GRANULE * PHANTOM_GRANULE;
     break;
   }
   random_state = phantom_gpu()->placement;
   if (!space) {  // LibTorch will only say that there is no GPU
-    fprintf(stderr, "phantom: the limit on address space (ulimit -v) is too small to pretend %zu bytes of memory\n",
-            phantom_gpu()->memory_bytes);
+    fprintf(stderr,
+            "phantom: the limit on address space (ulimit -v) is too small to pretend %zu × %zu bytes of memory\n",
+            devices, phantom_gpu()->memory_bytes);
   }
 }
 
@@ -89,7 +93,7 @@ static char* listed_address(size_t bytes) {
     _exit(3);
   }
   const struct listed* next = &listed[listed_taken++];
-  if (next->address > space_bytes - bytes) {
+  if (next->address > part_bytes - bytes) {
     fprintf(stderr, "phantom: the listed segments are too far apart for the address space\n");
     _exit(3);
   }
@@ -113,40 +117,42 @@ static unsigned long long next_random(void) {
   return z ^ (z >> 31);
 }
 
-// Where the first free `bytes` at or above `from` lie; *link is what will point to them. Null if there are none.
-static char* find_gap(char* from, size_t bytes, size_t alignment, struct segment*** link) {
+// Where the first free `bytes` between `from` and `last` lie; *link is what will point to them. Null if there are none.
+static char* find_gap(char* from, const char* last, size_t bytes, size_t alignment, struct segment*** link) {
   struct segment** at = &segments;
   while (*at && (*at)->begin + (*at)->bytes <= from) at = &(*at)->next;
   for (char* begin = from;; at = &(*at)->next) {
     begin = (char*)round_up((uintptr_t)begin, alignment);
-    const char* end = *at ? (*at)->begin : space + space_bytes;
+    const char* end = *at && (*at)->begin < last ? (*at)->begin : last;
     if (begin <= end && bytes <= (size_t)(end - begin)) {
       *link = at;
       return begin;
     }
-    if (!*at) return NULL;
+    if (end == last) return NULL;
     begin = (*at)->begin + (*at)->bytes;
   }
 }
 
-static void* place(size_t asked, size_t alignment, size_t physical_bytes) {
+static void* place(int device, size_t asked, size_t alignment, size_t physical_bytes) {
   const size_t bytes = round_up(asked ? asked : 1, PHANTOM_GRANULE);
   if (alignment < PHANTOM_GRANULE) alignment = PHANTOM_GRANULE;
-  if (!space || bytes > space_bytes) return NULL;
+  if (!space || bytes > part_bytes) return NULL;
+  char* first = space + (size_t)device * part_bytes;
+  const char* last = first + part_bytes;
   struct segment** link = NULL;
   char* begin = NULL;
   if (listed_count && physical_bytes) {
     char* wanted = listed_address(asked);
-    begin = find_gap(wanted, bytes, 1, &link);
+    begin = find_gap(wanted, last, bytes, 1, &link);
     if (begin != wanted) {
       fprintf(stderr, "phantom: segment %zu of the list lies upon another one\n", listed_taken);
       _exit(3);
     }
   } else if (phantom_gpu()->placement) {
-    const size_t positions = (space_bytes - bytes) / PHANTOM_GRANULE + 1;
-    begin = find_gap(space + next_random() % positions * PHANTOM_GRANULE, bytes, alignment, &link);
+    const size_t positions = (part_bytes - bytes) / PHANTOM_GRANULE + 1;
+    begin = find_gap(first + next_random() % positions * PHANTOM_GRANULE, last, bytes, alignment, &link);
   }
-  if (!begin) begin = find_gap(space, bytes, alignment, &link);
+  if (!begin) begin = find_gap(first, last, bytes, alignment, &link);
   struct segment* segment = begin ? malloc(sizeof *segment) : NULL;
   if (!segment) return NULL;
   *segment = (struct segment){.next = *link, .begin = begin, .bytes = bytes, .physical_bytes = physical_bytes};
@@ -154,11 +160,13 @@ static void* place(size_t asked, size_t alignment, size_t physical_bytes) {
   return begin;
 }
 
-static size_t free_bytes(void) { return phantom_gpu()->memory_bytes - phantom_gpu()->taken_bytes - used_bytes; }
+static size_t free_bytes(int device) {
+  return phantom_gpu()->memory_bytes - phantom_gpu()->taken_bytes - used_bytes[device];
+}
 
-static bool take(size_t bytes) {
-  if (bytes > free_bytes()) return false;
-  used_bytes += bytes;
+static bool take(int device, size_t bytes) {
+  if (bytes > free_bytes(device)) return false;
+  used_bytes[device] += bytes;
   return true;
 }
 
@@ -168,7 +176,7 @@ static bool remove_segment(const void* begin) {
     if ((*link)->begin != begin) continue;
     struct segment* segment = *link;
     *link = segment->next;
-    used_bytes -= segment->physical_bytes;
+    if (segment->physical_bytes) used_bytes[phantom_device_of(begin)] -= segment->physical_bytes;
     if (phantom_gpu()->kept_bytes) madvise(segment->begin, segment->bytes, MADV_DONTNEED);
     free(segment);
     return true;
@@ -178,7 +186,8 @@ static bool remove_segment(const void* begin) {
 
 bool phantom_pretend(size_t memory_bytes, size_t taken_bytes, unsigned long long placement) {
   pthread_mutex_lock(&mutex);
-  const bool possible = !segments && !used_bytes && space && space_bytes / 2 >= memory_bytes;
+  bool possible = !segments && space && part_bytes / 2 >= memory_bytes;
+  for (int device = 0; device < phantom_gpu()->devices; device++) possible = possible && !used_bytes[device];
   if (possible) {
     phantom_set(memory_bytes, taken_bytes, placement);
     random_state = placement;
@@ -190,7 +199,7 @@ bool phantom_pretend(size_t memory_bytes, size_t taken_bytes, unsigned long long
 
 void* phantom_reserve(size_t bytes, size_t alignment) {
   pthread_mutex_lock(&mutex);
-  void* begin = place(bytes, alignment, 0);
+  void* begin = place(phantom_device(), bytes, alignment, 0);
   pthread_mutex_unlock(&mutex);
   return begin;
 }
@@ -201,16 +210,16 @@ void phantom_unreserve(void* begin) {
   pthread_mutex_unlock(&mutex);
 }
 
-bool phantom_take(size_t bytes) {
+bool phantom_take(int device, size_t bytes) {
   pthread_mutex_lock(&mutex);
-  const bool taken = take(bytes);
+  const bool taken = take(device, bytes);
   pthread_mutex_unlock(&mutex);
   return taken;
 }
 
-void phantom_give_back(size_t bytes) {
+void phantom_give_back(int device, size_t bytes) {
   pthread_mutex_lock(&mutex);
-  used_bytes -= bytes;
+  used_bytes[device] -= bytes;
   pthread_mutex_unlock(&mutex);
 }
 
@@ -219,10 +228,11 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (bytes > phantom_gpu()->memory_bytes) return phantom_fail(cudaErrorMemoryAllocation);
   const size_t physical_bytes = round_up(bytes, PHANTOM_GRANULE);
+  const int device = phantom_device();
   pthread_mutex_lock(&mutex);
-  if (take(physical_bytes)) {
-    *pointer = place(bytes, PHANTOM_GRANULE, physical_bytes);
-    if (!*pointer) used_bytes -= physical_bytes;
+  if (take(device, physical_bytes)) {
+    *pointer = place(device, bytes, PHANTOM_GRANULE, physical_bytes);
+    if (!*pointer) used_bytes[device] -= physical_bytes;
   }
   pthread_mutex_unlock(&mutex);
   if (phantom_gpu()->log > 1) fprintf(stderr, "phantom: cudaMalloc(%zu) = %p\n", bytes, *pointer);
@@ -259,7 +269,7 @@ cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, int to, cuda
 cudaError_t cudaMemGetInfo(size_t* now_free, size_t* total) {
   pthread_mutex_lock(&mutex);
   *total = phantom_gpu()->memory_bytes;
-  *now_free = free_bytes();
+  *now_free = free_bytes(phantom_device());
   pthread_mutex_unlock(&mutex);
   return cudaSuccess;
 }
@@ -316,13 +326,19 @@ bool phantom_is_device(const void* pointer) {
   return (const char*)pointer >= space && (const char*)pointer < space + space_bytes;
 }
 
+int phantom_device_of(const void* pointer) {
+  if (!phantom_is_device(pointer)) return -1;
+  const size_t device = (size_t)((const char*)pointer - space) / part_bytes;
+  return device < (size_t)phantom_gpu()->devices ? (int)device : phantom_gpu()->devices - 1;  // the rest of a division
+}
+
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, const void* pointer) {
   memset(attributes, 0, sizeof *attributes);
   attributes->type = cudaMemoryTypeUnregistered;
   attributes->device = -1;
   if (phantom_is_device(pointer)) {
     attributes->type = cudaMemoryTypeDevice;
-    attributes->device = 0;
+    attributes->device = phantom_device_of(pointer);
     attributes->devicePointer = (void*)pointer;
     return cudaSuccess;
   }

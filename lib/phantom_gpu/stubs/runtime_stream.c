@@ -37,6 +37,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInvalidConfiguration";
     case cudaErrorInvalidDevice:
       return "cudaErrorInvalidDevice";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
     case cudaErrorInitializationError:
       return "cudaErrorInitializationError";
     case cudaErrorNotSupported:
@@ -61,6 +63,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid configuration argument";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
     case cudaErrorInitializationError:
       return "no address space for a phantom GPU (see ulimit -v)";
     case cudaErrorNotSupported:

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ import time
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from fathom_phantom import holes, peak, values
+from fathom_phantom import collectives, holes, peak, values
 from fathom_phantom.places import frames_from, line_of
 
 MOST_EVENTS = 4_000_000  # of the allocator that are kept; a step of a large model has some 10,000
@@ -44,7 +45,7 @@ def calls():
     if not os.path.exists(library):
         return None
     library = ctypes.CDLL(library)
-    library.phantom_calls_begin.argtypes = (ctypes.c_int64, ctypes.c_int64)
+    library.phantom_calls_begin.argtypes = library.phantom_calls_follow.argtypes = (ctypes.c_int64, ctypes.c_int64)
     return library
 
 
@@ -56,7 +57,7 @@ class Agent:
         self.values = values.Values(self.stubs, calls())
         self.steps = {}   # optimizer -> steps
         self.marks = []   # (time_us, the phase that begins)
-        self.peaks = {}   # of the allocator, also before the script has reset them
+        self.peaks = {}   # by device, of the allocator, also before the script has reset them
         self.owners = {}  # address -> (time_us, component)
         self.unseen = {}  # operator -> how often it read what nobody follows
         self.refusal = None  # of memory, since the last step
@@ -68,6 +69,7 @@ class Agent:
     def begin(self):
         """CUDA is there."""
         self.used = True
+        write({"finished": False, "used_gpu": True, "rank": rank()})
         torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="python",
                                                  max_entries=MOST_EVENTS)
         torch._C._cuda_attach_out_of_memory_observer(self.refused)
@@ -82,8 +84,8 @@ class Agent:
 
     def refused(self, device, wanted, total, free):
         main = sys._current_frames().get(threading.main_thread().ident)
-        self.refusal = {"bytes": wanted, "step": self.step() + 1, "phase": self.marks[-1][1],
-                        "place": line_of(frames_from(main)), "allocated": torch.cuda.memory_allocated()}
+        self.refusal = {"bytes": wanted, "step": self.step() + 1, "phase": self.marks[-1][1], "device": device,
+                        "place": line_of(frames_from(main)), "allocated": torch.cuda.memory_allocated(device)}
 
     def before_step(self, optimizer, args, kwargs):
         self.mark("optimizer_step")
@@ -102,6 +104,7 @@ class Agent:
             self.refusal = None
             self.survived += 1
         if self.last_step and self.step() >= self.last_step:
+            ctypes.CDLL(None).phantom_leave_ranks()  # the others go on to their own last step
             raise SystemExit(0)
 
     def own(self, tensor, component):
@@ -116,9 +119,10 @@ class Agent:
     def fold_peaks(self):
         if not torch.cuda.is_initialized():
             return
-        statistics = torch.cuda.memory_stats()
-        for kind in ("requested", "allocated", "reserved"):
-            self.peaks[kind] = max(self.peaks.get(kind, 0), statistics.get(f"{kind}_bytes.all.peak", 0))
+        for device in range(torch.cuda.device_count()):
+            statistics, peaks = torch.cuda.memory_stats(device), self.peaks.setdefault(device, {})
+            for kind in ("requested", "allocated", "reserved"):
+                peaks[kind] = max(peaks.get(kind, 0), statistics.get(f"{kind}_bytes.all.peak", 0))
 
     def heard_read(self, to, address, size):
         """Whether what is read has been put there."""
@@ -151,13 +155,18 @@ class Agent:
                  for (place, what, how), times in self.values.told.items()]
         reads += [{"place": operator, "what": "numbers", "how": "within", "times": times}
                   for operator, times in self.unseen.items()]
-        trace = peak.Trace(torch.cuda.memory._snapshot()["device_traces"][0], self.marks)
-        write({"finished": True, "used_gpu": True, "rank": int(os.environ.get("RANK") or 0), "steps": self.step(),
-               **self.peaks, "allocated_at_end": torch.cuda.memory_allocated(),
-               "reserved_at_end": torch.cuda.memory_reserved(),
-               "peak": trace.told(self.owners, self.steps_before), "refusal": self.refusal,
-               "survived": self.survived, "reads": reads,
-               "timeline": trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None})
+        traces = torch.cuda.memory._snapshot()["device_traces"]
+        refused = self.refusal["device"] if self.refusal is not None else None
+        devices = [each for each, peaks in self.peaks.items() if peaks["reserved"] or each == refused] or [0]
+        for device in devices:
+            trace = peak.Trace(traces[device], self.marks)
+            write({"finished": True, "used_gpu": True, "rank": rank(), "device": device, "steps": self.step(),
+                   **self.peaks[device], "allocated_at_end": torch.cuda.memory_allocated(device),
+                   "reserved_at_end": torch.cuda.memory_reserved(device),
+                   "peak": trace.told(self.owners, self.steps_before),
+                   "refusal": self.refusal if device == refused else None, "survived": self.survived, "reads": reads,
+                   "timeline": trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None},
+                  of_device="" if device == devices[0] else f"-{device}")
 
 
 def version():
@@ -177,17 +186,42 @@ def objection():
         return f"the script's torch is {torch.__version__}, and a phantom GPU was tried with {tried} alone"
     if not hasattr(ctypes.CDLL(None), "phantom_on_read"):
         return f"this build of fathom has no stub libraries for CUDA {cuda}, which the script's torch is made for"
-    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-        return f"the script runs in {os.environ['WORLD_SIZE']} processes, and a phantom GPU plays one so far"
+    ranks, here, devices = (int(os.environ.get(name) or 1)
+                            for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "FATHOM_PHANTOM_DEVICES"))
+    if here > devices:
+        pretended = "1 GPU is" if devices == 1 else f"{devices} GPUs are"
+        return f"the script runs in {here} processes, and {pretended} pretended: give --gpus {here}"
+    if "LOCAL_WORLD_SIZE" in os.environ and ranks != here:
+        return (f"the script runs in {ranks} processes on several machines, and phantom GPUs are those of one: "
+                f"have it run all on this one, with --gpus {ranks}")
     return ""
 
 
-def write(answer):
+def rank():
+    return int(os.environ.get("RANK") or 0)
+
+
+def write(answer, of_device=""):
     """Of this process: in the place of what it told before."""
-    path = os.path.join(os.environ["FATHOM_PHANTOM_REPORT"], f"{os.getpid()}.json")
+    path = os.path.join(os.environ["FATHOM_PHANTOM_REPORT"], f"{os.getpid()}{of_device}.json")
     with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump({"torch": torch.__version__, **answer}, file)
     os.replace(path + ".part", path)
+
+
+def tell_when_terminated():
+    """A launcher ends all ranks when one has failed: they tell what they took until then."""
+    process = os.getpid()
+
+    def end(number, frame):
+        if os.getpid() != process:  # a child of it, which was to die of the signal
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        raise SystemExit(128 + number)
+
+    is_rank = "RANK" in os.environ and threading.current_thread() is threading.main_thread()
+    if is_rank and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
 
 
 def attach():
@@ -232,7 +266,9 @@ def attach():
     # Lives as long as the process.
     agent.reader = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
     ctypes.CDLL(None).phantom_on_read(agent.reader)
+    collectives.follow_objects(agent.values, values.ANY_SIZE)
     if os.environ.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
         holes.attach(os.environ["FATHOM_PHANTOM_REPORT"])
     agent.values.begin()
     atexit.register(agent.report)
+    tell_when_terminated()

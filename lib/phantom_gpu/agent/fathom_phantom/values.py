@@ -5,18 +5,22 @@ whose inputs are small and known is computed again on the CPU, over the same byt
 reads of an unknown value is told with the line that read it, for memory may depend on it from there on: it is taken to
 be finite, true for no condition, and where it decides a size, as large as it can be.
 """
+import contextlib
 import ctypes
 import math
 import sys
 import threading
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from fathom_phantom import collectives
 from fathom_phantom.places import frames_from, is_within, line_of
 
 # Elements of a tensor that is followed: masks and positions may be large, floating-point numbers decide as scalars.
 LIMIT, LIMIT_OF_FLOATS = 1 << 17, 1 << 12
+ANY_SIZE = (sys.maxsize, sys.maxsize)
 # Results that are no function of the inputs, or that no CPU gives likewise.
 RANDOM = ("rand", "bernoulli", "multinomial", "dropout", "normal", "exponential", "uniform", "poisson", "geometric",
           "attention")
@@ -45,11 +49,6 @@ ASSUMED, READ = "assumed", "read"
 ASKED, MADE_EMPTY, PLAIN, DECIDED, MOVING = range(5)  # as calls.cpp has them
 # Where a truth value says whether to go on: it does, until lengths end it.
 GOES_ON = ("transformers/generation/utils.py", "_beam_search")
-
-
-def is_small(tensor):
-    count = tensor.numel()
-    return count <= LIMIT_OF_FLOATS or (count <= LIMIT and not tensor.is_floating_point())
 
 
 def storage(tensor):
@@ -100,6 +99,9 @@ class Rule:
         schema = func._schema
         self.name = schema.name
         self.is_view = func.is_view
+        self.sent, self.is_collective = collectives.sent_by(self.name)
+        # Of one argument alone, what is sent is what is changed; `send` changes nothing.
+        self.changes_sent = self.sent == 0 and self.name.endswith("_")
         self.writes = [(i, argument.name) for i, argument in enumerate(schema.arguments)
                        if argument.alias_info is not None and argument.alias_info.is_write]
         self.overwrites = {argument.name for argument in schema.arguments if argument.is_out}
@@ -136,6 +138,8 @@ class Values(TorchDispatchMode):
         self.calls = calls
         self.rules = {}
         self.told = {}      # (place, what, how) -> times
+        self.limits = (LIMIT, LIMIT_OF_FLOATS)  # of the tensors that are followed
+        self.collectives = collectives.Collectives(stubs, self.settle_storage)
         self.counts = []    # that the operator which is called will ask the GPU for
 
     def begin(self):
@@ -143,13 +147,26 @@ class Values(TorchDispatchMode):
         if self.calls:
             for name in LIFTS:  # views, which are not asked about else
                 self.calls.phantom_calls_are(name.encode(), b"", ASKED)
-            self.calls.phantom_calls_begin(LIMIT, LIMIT_OF_FLOATS)
+            self.calls.phantom_calls_begin(*self.limits)
 
     def end(self):
         if self.calls:
             self.calls.phantom_calls_end()
         else:
             self.__exit__(None, None, None)
+
+    @contextlib.contextmanager
+    def following(self, limits):
+        """Tensors of other sizes."""
+        before, self.limits = self.limits, limits
+        try:
+            if self.calls:
+                self.calls.phantom_calls_follow(*limits)
+            yield
+        finally:
+            self.limits = before
+            if self.calls:
+                self.calls.phantom_calls_follow(*before)
 
     def rule_of(self, func):
         rule = self.rules.get(func)
@@ -174,22 +191,35 @@ class Values(TorchDispatchMode):
         return not tensor.is_cuda or tensor.numel() == 0 or self.stubs.phantom_knows(storage(tensor))
 
     def settle(self, tensor, known, by_fill=False):
-        if not tensor.is_cuda or tensor.numel() == 0:
-            return
+        if tensor.is_cuda and tensor.numel() > 0:
+            self.settle_storage(storage(tensor), known, by_fill)
+
+    def settle_storage(self, address, known, by_fill=False):
         if known:
-            self.stubs.phantom_know(storage(tensor), by_fill)
+            self.stubs.phantom_know(address, by_fill)
         else:
-            self.stubs.phantom_forget(storage(tensor))
+            self.stubs.phantom_forget(address)
+
+    def follows(self, tensor):
+        return tensor.numel() <= self.limits[tensor.is_floating_point()]
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if FakeTensor in types:  # which have no values
+            return func(*args, **kwargs)
+        if any(each.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for each in types):
+            return NotImplemented  # tensors of tensors, as DTensor: what they call in turn comes here again
         rule = self.rule_of(func)
+        if rule.name.startswith(collectives.FUNCTIONAL) and not rule.is_collective:
+            return func(*args, **kwargs)  # the same numbers, in another tensor
         if rule.is_view:
             if rule.name in LIFTS:
-                self.settle(args[0], is_small(args[0]))
+                self.settle(args[0], self.follows(args[0]))
             return func(*args, **kwargs)
         self.stubs.phantom_operator_begins(rule.c_name)
         try:
+            if rule.is_collective:
+                return self.exchanged(func, rule, args, kwargs)
             if rule.kind == PLAIN and self.has_unknown(args):
                 return self.plain(func, rule, args, kwargs)
             return self.called(func, rule, args, kwargs)
@@ -209,7 +239,7 @@ class Values(TorchDispatchMode):
         """As far as the first tensors tell, which they do of most calls."""
         for each in args:
             first = each[0] if isinstance(each, (list, tuple)) and each else each
-            if isinstance(first, torch.Tensor) and first.is_cuda and not (is_small(first) and self.is_known(first)):
+            if isinstance(first, torch.Tensor) and first.is_cuda and not (self.follows(first) and self.is_known(first)):
                 return True
         return False
 
@@ -224,10 +254,15 @@ class Values(TorchDispatchMode):
         written = [args[i] if i < len(args) else kwargs.get(name) for i, name in rule.writes]
         overwritten = {id(each) for (_, name), each in zip(rule.writes, written) if name in rule.overwrites}
         computes = rule.repeats and all(
-            is_small(each) and (rule.name in SHAPED or id(each) in overwritten or self.is_known(each))
+            self.follows(each) and (rule.name in SHAPED or id(each) in overwritten or self.is_known(each))
             for each in inputs)
         assumed = None if computes else self.assumed(rule.name.rstrip("_"), args, kwargs)
-        result = self.counted(func, rule, args, kwargs) if self.masks_of(rule, args) else func(*args, **kwargs)
+        if self.masks_of(rule, args):
+            result = self.counted(func, rule, args, kwargs)
+        elif computes and self.limits == ANY_SIZE:  # copies of any size are made, too
+            result = self.collectives.vouching(lambda: func(*args, **kwargs), True)
+        else:
+            result = func(*args, **kwargs)
         results, changed = list(tensors_in(result)), list(tensors_in(written))
         if not any(each.is_cuda for each in (*results, *changed)):
             if any(each.is_cuda for each in inputs):
@@ -237,7 +272,7 @@ class Values(TorchDispatchMode):
             for each in args[0]:
                 self.settle(each, False)
             return result
-        known = all(is_small(each) for each in results)
+        known = all(self.follows(each) for each in results)
         if rule.name == "aten::nonzero" and known and not computes:  # of a mask that is taken to be true
             on_cpu(result).copy_(torch.ones(args[0].shape, dtype=torch.bool).nonzero())
         elif known and computes:
@@ -251,6 +286,24 @@ class Values(TorchDispatchMode):
             is_still_known = known and any(each is other for other in changed) and self.is_known(each)
             if not is_still_known or rule.name in FILLS:  # what a fill made, and was changed since, is still that fill's
                 self.settle(each, known, by_fill=rule.name in FILLS)
+        return result
+
+    def exchanged(self, func, rule, args, kwargs):
+        """What processes send each other."""
+        given = list(tensors_in(args[rule.sent])) if rule.sent is not None else []
+        changed = [each for i, argument in enumerate(args) if i != rule.sent or rule.changes_sent
+                   for each in tensors_in(argument)]
+
+        def changed_in(result):
+            there = [*changed, *tensors_in(result)]
+            return {each.data_ptr(): storage(each) for each in there if each.is_cuda and each.numel() > 0}
+
+        if not any(each.is_cuda for each in (*given, *changed)):
+            return func(*args, **kwargs)
+        known = all(self.is_known(each) for each in given)
+        result, addresses, known = self.collectives.play(lambda: func(*args, **kwargs), rule.name, known, changed_in)
+        for address in addresses.values():
+            self.settle_storage(address, known)
         return result
 
     def assumed(self, name, args, kwargs):
@@ -271,7 +324,7 @@ class Values(TorchDispatchMode):
         decides = DECIDING.get(name)
         for each in args[:2] if decides is not None else ():
             whole = isinstance(each, torch.Tensor) and not each.is_floating_point() and each.numel() > 0
-            if whole and is_small(each) and self.is_known(each) and on_cpu(each).eq(decides).all():
+            if whole and self.follows(each) and self.is_known(each) and on_cpu(each).eq(decides).all():
                 return decides
         return None
 
@@ -312,7 +365,7 @@ class Values(TorchDispatchMode):
                 to.copy_(value)
             return
         for each in here:
-            if each.numel() and is_small(each):
+            if each.numel() and self.follows(each):
                 each.fill_(1 if each.is_floating_point() else 0)
             if each.numel():
                 self.tell(f"{each.numel():,} numbers", READ)
@@ -335,7 +388,7 @@ class Values(TorchDispatchMode):
     def counted(self, func, rule, args, kwargs):
         """LibTorch's own operator, which finds these numbers where a GPU would have put them."""
         masks = self.masks_of(rule, args)
-        follows = [is_small(each) and self.is_known(each) for each in masks]
+        follows = [self.follows(each) and self.is_known(each) for each in masks]
         self.counts = [int(on_cpu(each).count_nonzero()) if is_followed else each.numel()
                        for each, is_followed in zip(masks, follows)]
         try:
@@ -360,7 +413,7 @@ class Values(TorchDispatchMode):
     def sized(self, func, name, args, kwargs, inputs):
         """Operators whose results' sizes depend on values."""
         device = next(each.device for each in inputs if each.is_cuda)
-        if all(is_small(each) and self.is_known(each) for each in inputs):
+        if all(self.follows(each) and self.is_known(each) for each in inputs):
             result = func(*moved(args), **moved(kwargs))
             there = tuple(self.put(each, device) for each in tensors_in(result))
             return there[0] if isinstance(result, torch.Tensor) else there
