@@ -188,7 +188,7 @@ dist.all_reduce(number)
 
 TEST_F(PhantomRanks, AreToldOneByOne) {
   const Outcome outcome = play(std::string(kBegin) + R"(
-torch.empty((rank + 1) << 20, device="cuda")
+torch.empty((rank + 1) << 25, device="cuda")
 dist.barrier()
 )",
                                "--gpu A100-80GB --gpus 2", kTwo);
@@ -207,7 +207,7 @@ assert torch.cuda.device_count() == 3 and torch.cuda.can_device_access_peer(0, 1
 first, second = torch.ones(1 << 18, device="cuda:0"), torch.arange(1 << 10, device="cuda:1")
 assert second.to("cuda:0").tolist() == list(range(1 << 10))
 torch.empty(60 << 30, dtype=torch.uint8, device="cuda:0"), torch.empty(70 << 30, dtype=torch.uint8, device="cuda:1")
-assert torch.cuda.mem_get_info(2)[0] == 80 << 30
+assert torch.cuda.mem_get_info(2)[0] == torch.cuda.get_device_properties(2).total_memory
 model = torch.nn.DataParallel(torch.nn.Linear(64, 64).cuda())
 model(torch.ones(6, 64, device="cuda")).sum().backward()
 )",
