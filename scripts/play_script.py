@@ -44,7 +44,8 @@ def play(python, row):
     if not end:
         print(f"{row.name} has ended otherwise than expected:\n{said[-4000:]}", flush=True)
     return {**found, "end": end, "error": "" if end == "works" else error_in(said, row.refused),
-            "host_seconds": round(seconds), "host_bytes": usage.ru_maxrss * 1024, "day": time.strftime("%Y-%m-%d"), "program": fathom_version(FATHOM)}
+            "host_seconds": round(seconds), "host_bytes": usage.ru_maxrss * 1024,
+            "day": time.strftime("%Y-%m-%d"), "program": fathom_version(FATHOM)}
 
 
 def error_in(said, refused):
