@@ -43,13 +43,14 @@ def play(python, row):
     end = ended(row, found, said)
     if not end:
         print(f"{row.name} has ended otherwise than expected:\n{said[-4000:]}", flush=True)
-    return {**found, "end": end, "error": "" if end == "works" else error_in(said), "host_seconds": round(seconds),
-            "host_bytes": usage.ru_maxrss * 1024, "day": time.strftime("%Y-%m-%d"), "program": fathom_version(FATHOM)}
+    return {**found, "end": end, "error": "" if end == "works" else error_in(said, row.refused),
+            "host_seconds": round(seconds), "host_bytes": usage.ru_maxrss * 1024,
+            "day": time.strftime("%Y-%m-%d"), "program": fathom_version(FATHOM)}
 
 
-def error_in(said):
+def error_in(said, refused):
     """The words with which the script ended: what a traceback ends with, or what fathom says by itself."""
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in said.splitlines() if refused in line]
     errors = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception", "Exit")) and ":" in line]
     return (errors or [line for line in lines if line.startswith("error: ")] or lines or [""])[-1]
 

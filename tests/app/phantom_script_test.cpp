@@ -8,7 +8,6 @@ namespace fathom::app {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
