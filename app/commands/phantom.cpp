@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "app/installation.h"
@@ -21,6 +22,7 @@
 #include "base/output.h"
 #include "base/system_error.h"
 #include "launch/command.h"
+#include "launch/numbered_word.h"
 #include "page/page.h"
 #include "page/script_record.h"
 #include "page/snapshot.h"
@@ -70,23 +72,31 @@ class Phantom final : public Command {
  public:
   Phantom() : Command("phantom", "What a PyTorch script will take of a GPU, without the GPU") {}
   std::vector<Option> options() override {
-    return {words_.name_option("--gpu", "The GPU, as configs/gpus.yaml calls it (fathom list gpus)").require(),
-            words_.memory_option("with --gpu NAME"),
-            Option("--gpus", gpus_, "N", "So many of it, in one machine, for one process or several (default: 1)")
-                .within(1, phantom_gpu::kMostDevices),
-            Option("--steps", steps_, "N", "End the script after so many steps of its optimizer; 0: as it ends itself")
-                .not_negative(),
-            Option("--no-weights", no_weights_, "",
-                   "Models of transformers need no files of weights: a config.json will do"),
-            {"--page", page_, "FILE.html", "Also a page of it: the step that takes most, block by block"},
-            {"--snapshot", snapshot_, "FILE.pickle", "Also that step for `python -m torch.cuda._memory_viz`"},
-            json_option(json_),
-            Option("COMMAND", command_, "", "Behind --: as in a shell, python train.py --bf16 true").require()};
+    return {
+        words_.name_option("--gpu", "The GPU, as configs/gpus.yaml calls it (fathom list gpus)").require(),
+        words_.memory_option("with --gpu NAME"),
+        Option("--gpus", gpus_, "N", "So many of it, in one machine, for one process or several (default: 1)")
+            .within(1, phantom_gpu::kMostDevices),
+        Option("--steps", steps_, "N", "End the script after so many steps of its optimizer; 0: as it ends itself")
+            .not_negative(),
+        {"--find-largest", varied_, "WORD",
+         "Play COMMAND with other numbers in the place of that which follows WORD, and tell of the largest that fits"},
+        Option("--no-weights", no_weights_, "",
+               "Models of transformers need no files of weights: a config.json will do"),
+        {"--page", page_, "FILE.html", "Also a page of it: the step that takes most, block by block"},
+        {"--snapshot", snapshot_, "FILE.pickle", "Also that step for `python -m torch.cuda._memory_viz`"},
+        json_option(json_),
+        Option("COMMAND", command_, "", "Behind --: as in a shell, python train.py --bf16 true").require()};
   }
-  void complete() override { gpu_ = *words_.find(); }
+  void complete() override {
+    gpu_ = *words_.find();
+    if (!varied_.empty()) launch::NumberedWord(command_, varied_);
+  }
   int run() const override;
 
  private:
+  report::ScriptAnswer play(const std::vector<std::string>& command) const;
+  report::ScriptAnswer play_largest() const;
   void write_pages(const report::ScriptAnswer& answer) const;
   void refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const;
 
@@ -94,6 +104,7 @@ class Phantom final : public Command {
   config::GpuSpec gpu_;
   int64_t gpus_ = 1;
   int64_t steps_ = 0;
+  std::string varied_;
   bool no_weights_ = false;
   bool json_ = false;
   std::filesystem::path page_, snapshot_;
@@ -135,8 +146,7 @@ void Phantom::write_pages(const report::ScriptAnswer& answer) const {
     write_file_atomically(snapshot_, page::snapshot_pickle(*record.predicted));
 }
 
-int Phantom::run() const {
-  check_address_space(gpu_, gpus_);
+report::ScriptAnswer Phantom::play(const std::vector<std::string>& command) const {
   const TemporaryFolder folder;
   const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
                                                    {.report = folder.path(),
@@ -146,7 +156,7 @@ int Phantom::run() const {
                                                     .no_weights = no_weights_});
   const auto start = std::chrono::steady_clock::now();
   report::ScriptAnswer answer{.gpu = gpu_, .gpus = gpus_, .command = command_line};
-  answer.exit_status = launch::run_command(command_, variables);
+  answer.exit_status = launch::run_command(command, variables);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::vector<report::ScriptProcess> all = processes_in(folder.path());
   std::copy_if(all.begin(), all.end(), std::back_inserter(answer.processes),
@@ -155,6 +165,45 @@ int Phantom::run() const {
     if (!each.finished && each.used_gpu) answer.lost.push_back(each.rank);
   }
   if (answer.processes.empty()) refuse_silence(all, answer.exit_status);
+  return answer;
+}
+
+// Of the largest number that fits; where not even 1 does, of that.
+report::ScriptAnswer Phantom::play_largest() const {
+  const launch::NumberedWord word(command_, varied_);
+  std::optional<report::ScriptAnswer> largest, refused;
+  int64_t number_of_largest = 0;
+  const auto fits = [&](int64_t number) {
+    report::ScriptAnswer answer = play(word.words_with(number));
+    const std::string with = "with " + varied_ + " " + std::to_string(number);
+    if (!answer.fits()) {
+      log_info(with + " it does not fit");
+      refused = std::move(answer);
+      return false;
+    }
+    if (answer.exit_status != 0) {
+      throw Error(with + " the script has ended with status " + std::to_string(answer.exit_status));
+    }
+    const int64_t requested = report::fullest_of(answer.processes).requested;
+    log_info(with + " it fits, and requests " + format_bytes(requested));
+    if (largest && number > number_of_largest && requested == report::fullest_of(largest->processes).requested) {
+      throw Error("the script takes the same with " + varied_ + " " + std::to_string(number_of_largest) + " and " +
+                      std::to_string(number),
+                  "what it takes depends on another number, or there are too few samples");
+    }
+    largest = std::move(answer);
+    number_of_largest = number;
+    return true;
+  };
+  launch::largest_that_fits(word.number(), fits);
+  report::ScriptAnswer told = largest ? *largest : *refused;
+  told.found = report::ScriptAnswer::Found{varied_, number_of_largest};
+  return told;
+}
+
+int Phantom::run() const {
+  check_address_space(gpu_, gpus_);
+  const report::ScriptAnswer answer = varied_.empty() ? play(command_) : play_largest();
   write_pages(answer);
   print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));
   if (answer.exit_status != 0 && answer.fits()) {

@@ -214,6 +214,11 @@ std::string format_script(const ScriptAnswer& answer) {
   text += answer.fits() ? "Fits: " + on + ", of which " + (answer.gpus > 1 ? "at most " : "") + format_bytes(reserved) +
                               " were reserved; " + took + ".\n"
                         : "Does not fit: " + on + "; " + took + ".\n";
+  if (answer.found) {
+    text += answer.found->number == 0
+                ? "Not even " + answer.found->word + " 1 fits.\n"
+                : "The largest " + answer.found->word + " that fits is " + format_count(answer.found->number) + ".\n";
+  }
   return folded(text);
 }
 
@@ -255,9 +260,18 @@ Json script_json(const ScriptAnswer& answer) {
          {"survived", process.survived},
          {"reads", reads}});
   }
-  return {{"gpu", answer.gpu.name},    {"gpus", answer.gpus},       {"memory_bytes", answer.gpu.memory_bytes},
-          {"lost", answer.lost},       {"command", answer.command}, {"exit_status", answer.exit_status},
-          {"seconds", answer.seconds}, {"fits", answer.fits()},     {"processes", processes}};
+  Json found = nullptr;
+  if (answer.found) found = {{"word", answer.found->word}, {"number", answer.found->number}};
+  return {{"found", found},
+          {"gpu", answer.gpu.name},
+          {"gpus", answer.gpus},
+          {"memory_bytes", answer.gpu.memory_bytes},
+          {"lost", answer.lost},
+          {"command", answer.command},
+          {"exit_status", answer.exit_status},
+          {"seconds", answer.seconds},
+          {"fits", answer.fits()},
+          {"processes", processes}};
 }
 
 }  // namespace fathom::report

@@ -67,7 +67,13 @@ struct ScriptAnswer {
   double seconds = 0;
   std::vector<ScriptProcess> processes = {};  // that used a GPU, by rank and GPU
   std::vector<int64_t> lost = {};             // ranks that used one, and ended before they could tell what they took
-  bool fits() const;                          // no process has ended for want of memory
+  // The largest of the numbers that follow a word of the command with which it fits, where it was searched; 0: none.
+  struct Found {
+    std::string word;
+    int64_t number = 0;
+  };
+  std::optional<Found> found = {};
+  bool fits() const;  // no process has ended for want of memory
 };
 
 // The one that tells most: that whose memory ran out, else the first of those that reserved most. There is one.

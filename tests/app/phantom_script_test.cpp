@@ -289,6 +289,20 @@ assert torch._grouped_mm(rows, experts, offs=ends).shape == (64, 512)
   EXPECT_THAT(outcome.errors, Not(HasSubstr("TMA descriptor")));
 }
 
+TEST_F(PhantomScript, FindsTheLargestNumberThatFits) {
+  write("train.py", R"(
+import sys, torch
+rows = torch.zeros(int(sys.argv[2]) << 20, 256, device="cuda", dtype=torch.uint8)
+)");
+  const std::string with =
+      "phantom --gpu A100-80GB --gpu-memory 1792MiB --find-largest rows -- '" + python_.string() + "' train.py ";
+  const Outcome found = run(with + "--rows 2");
+  EXPECT_EQ(found.status, 0) << found.errors;
+  EXPECT_THAT(found.output, HasSubstr("The largest rows that fits is 7."));
+  EXPECT_THAT(found.errors, AllOf(HasSubstr("with rows 4 it fits"), HasSubstr("with rows 8 it does not fit")));
+  EXPECT_THAT(run(with + "2").errors, HasSubstr("no word of the command gives rows"));
+}
+
 TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {
   const Outcome outcome = play(R"(
 import os, sys
