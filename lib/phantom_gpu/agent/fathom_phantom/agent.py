@@ -22,6 +22,9 @@ from fathom_phantom import collectives, holes, peak, values
 from fathom_phantom.places import frames_from, line_of
 
 MOST_EVENTS = 4_000_000  # of the allocator that are kept; a step of a large model has some 10,000
+# Seconds. NCCL's watchdog looks ten times a second which collectives have ended, and their buffers are kept until then. On a
+# GPU that is within a step; here a step would be over before.
+WATCHDOG = 0.25
 READERS = ("aten::_local_scalar_dense", "aten::copy_", "aten::_to_copy", "aten::equal")  # which values.py follows
 
 
@@ -100,6 +103,8 @@ class Agent:
             for value in state.values() if isinstance(state, dict) else ():
                 self.own(value, "optimizer_states")
         self.mark("forward")
+        if "RANK" in os.environ:
+            time.sleep(WATCHDOG)
         if self.refusal is not None:
             self.refusal = None
             self.survived += 1
@@ -146,6 +151,8 @@ class Agent:
         return sum(1 for when, phase in self.marks if phase == "optimizer_step" and when <= time_us)
 
     def report(self):
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing else is left to be ended
         self.values.end()
         if not self.used:
             return write({"finished": True})
