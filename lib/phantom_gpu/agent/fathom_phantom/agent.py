@@ -22,8 +22,8 @@ from fathom_phantom import collectives, holes, peak, values
 from fathom_phantom.places import frames_from, line_of
 
 MOST_EVENTS = 4_000_000  # of the allocator that are kept; a step of a large model has some 10,000
-# Seconds. NCCL's watchdog looks ten times a second which collectives have ended, and their buffers are kept until then. On a
-# GPU that is within a step; here a step would be over before.
+# Seconds. NCCL's watchdog looks ten times a second for collectives that have ended, whose buffers are kept until then.
+# On a GPU that is within a step; here a step would be over before.
 WATCHDOG = 0.25
 READERS = ("aten::_local_scalar_dense", "aten::copy_", "aten::_to_copy", "aten::equal")  # which values.py follows
 

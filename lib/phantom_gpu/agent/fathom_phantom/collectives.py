@@ -1,7 +1,8 @@
 """What is known of the numbers that processes send each other by NCCL.
 
 A rank vouches for what it gives; the stub of NCCL carries that, and says of what it has received whether all who gave
-it vouched (nccl.c). Python objects are sent as tensors of bytes: they come from the host, and arrive whatever their size.
+it vouched (nccl.c). Python objects are sent as tensors of bytes: they come from the host, and arrive whatever their
+size.
 """
 import ctypes
 import functools
@@ -9,10 +10,10 @@ import functools
 import torch
 
 # c10d's operators by what they are given: the place among the arguments of what a rank sends, of those that it changes.
-SENT = {"allreduce_": 0, "allreduce_coalesced_": 0, "broadcast_": 0, "reduce_": 0, "allgather_": 1, "_allgather_base_": 1,
-        "allgather_coalesced_": 1, "allgather_into_tensor_coalesced_": 1, "reduce_scatter_": 1, "_reduce_scatter_base_": 1,
-        "reduce_scatter_tensor_coalesced_": 1, "gather_": 1, "scatter_": 1, "alltoall_": 1, "alltoall_base_": 1, "send": 0,
-        "recv_": None, "recv_any_source_": None, "barrier": 0}
+SENT = {"allreduce_": 0, "allreduce_coalesced_": 0, "broadcast_": 0, "reduce_": 0, "allgather_": 1,
+        "_allgather_base_": 1, "allgather_coalesced_": 1, "allgather_into_tensor_coalesced_": 1, "reduce_scatter_": 1,
+        "_reduce_scatter_base_": 1, "reduce_scatter_tensor_coalesced_": 1, "gather_": 1, "scatter_": 1,
+        "alltoall_": 1, "alltoall_base_": 1, "send": 0, "recv_": None, "recv_any_source_": None, "barrier": 0}
 # Those of torch.distributed._functional_collectives take what they send first, and give back what they receive; others
 # of the name wait for it and wrap it.
 FUNCTIONAL = "_c10d_functional::"

@@ -1,8 +1,9 @@
 """Weights that are not there: transformers reads a model's folder as if they were.
 
-from_pretrained of a folder with a config.json and without weights reads another one in its place, which has the files of
-that one, and checkpoint files as transformers saves them: with true names, shapes, and order, and holes where numbers
-would lie. They take no room on a disk, and what the model takes of a GPU is the same, for it decides nothing by weights.
+from_pretrained of a folder with a config.json and without weights reads another one in its place, which has the files
+of that one, and checkpoint files as transformers saves them: with true names, shapes, and order, and holes where
+numbers would lie. They take no room on a disk, and what the model takes of a GPU is the same, for it decides nothing by
+weights.
 """
 import functools
 import json
@@ -23,8 +24,8 @@ def write_holes(tensors, path, metadata=None):
     """As safetensors.torch.save_file, without the numbers."""
     head, end = {"__metadata__": metadata} if metadata else {}, 0
     for name, tensor in sorted(tensors.items()):
-        head[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [end, end + tensor.nbytes]}
-        end += tensor.nbytes
+        begin, end = end, end + tensor.nbytes
+        head[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
@@ -38,8 +39,8 @@ def save(model_class, config, folder, most_bytes=MOST_BYTES):
     dtype = getattr(config, "dtype", None) or getattr(config, "torch_dtype", None) or torch.float32
     with torch.device("meta"):
         model = model_class(config).to(dtype)
-    # Version 4 tells tied weights by their addresses, in pages that nobody touches. Version 5 splits and joins weights into
-    # those that are published, which would.
+    # Version 4 tells tied weights by their addresses, in pages that nobody touches. Version 5 splits and joins weights
+    # into those that are published, which would.
     if not hasattr(modeling_utils, "revert_weight_conversion"):
         model.to_empty(device="cpu")
     model.tie_weights()
@@ -68,7 +69,7 @@ def attach(place):
     def other(model_class, folder):
         config = model_class.config_class.from_pretrained(folder)
         if getattr(config, "quantization_config", None):
-            raise RuntimeError(f"fathom phantom: {folder} is of quantized weights, and --no-weights makes none of those; "
+            raise RuntimeError(f"fathom phantom: {folder} is of quantized weights, and --no-weights makes none; "
                                "give it their files, or the config.json of the model as it was before")
         path = tempfile.mkdtemp(dir=place)
         save(model_class, config, path)

@@ -113,5 +113,6 @@ class Trace:
             if not spans or spans[-1][0] != self.phases[number]:
                 spans.append([self.phases[number], spans[-1][2] if spans else 0, 0])
             spans[-1][2] = positions[number - begin]
-        return {"names": list(names), "events": position, "peak": self.peak, "peak_position": positions[self.at - begin],
+        return {"names": list(names), "events": position, "peak": self.peak,
+                "peak_position": positions[self.at - begin],
                 "phases": [each for each in spans if each[1] < each[2]], "blocks": blocks}

@@ -284,7 +284,8 @@ class Values(TorchDispatchMode):
             known = False
         for each in (*results, *changed):
             is_still_known = known and any(each is other for other in changed) and self.is_known(each)
-            if not is_still_known or rule.name in FILLS:  # what a fill made, and was changed since, is still that fill's
+            # What a fill has made and was changed since is that fill's still.
+            if not is_still_known or rule.name in FILLS:
                 self.settle(each, known, by_fill=rule.name in FILLS)
         return result
 
