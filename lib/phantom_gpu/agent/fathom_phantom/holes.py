@@ -33,12 +33,9 @@ def write_holes(tensors, path, metadata=None):
         file.truncate(8 + len(text) + end)
 
 
-def save(model_class, config, folder, most_bytes=MOST_BYTES):
-    """A checkpoint of holes of a model of transformers, which takes as little memory as room on a disk."""
+def save(model, folder, most_bytes=MOST_BYTES):
+    """A checkpoint of holes of a model of transformers on the device meta, which takes as little room as memory."""
     from transformers import modeling_utils
-    dtype = getattr(config, "dtype", None) or getattr(config, "torch_dtype", None) or torch.float32
-    with torch.device("meta"):
-        model = model_class(config).to(dtype)
     # Version 4 tells tied weights by their addresses, in pages that nobody touches. Version 5 splits and joins weights
     # into those that are published, which would.
     if not hasattr(modeling_utils, "revert_weight_conversion"):
@@ -71,8 +68,11 @@ def attach(place):
         if getattr(config, "quantization_config", None):
             raise RuntimeError(f"fathom phantom: {folder} is of quantized weights, and --no-weights makes none; "
                                "give it their files, or the config.json of the model as it was before")
+        dtype = getattr(config, "dtype", None) or getattr(config, "torch_dtype", None) or torch.float32
+        with torch.device("meta"):
+            model = model_class(config).to(dtype)
         path = tempfile.mkdtemp(dir=place)
-        save(model_class, config, path)
+        save(model, path)
         for name in os.listdir(folder):
             if not os.path.exists(os.path.join(path, name)):
                 os.symlink(os.path.abspath(os.path.join(folder, name)), os.path.join(path, name))
