@@ -47,7 +47,7 @@ struct Script {
   bool timeline = false;         // each block of the step with the peak is written down
   bool no_weights = false;       // models of transformers are read from folders without weights
 };
-inline constexpr int64_t kMostDevices = 64;
+inline constexpr int64_t kMostDevices = 64;  // the stubs have room for as many (PHANTOM_MOST_DEVICES)
 // The variables with which a process starts that is to have the GPU and the agent; both are in `folder`, as for
 // load_stubs. Its Python puts the stubs under itself (agent/sitecustomize.py), which PYTHONPATH leads it to, before
 // what that says already. Throws Error where a file is missing, or the GPU cannot be pretended.

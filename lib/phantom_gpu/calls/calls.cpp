@@ -28,7 +28,7 @@ void phantom_operator_ends();
 
 namespace {
 
-// What values.py says of an operator.
+// What rules.py says of an operator.
 enum class Kind : int {
   kAsked,     // it looks at each call that has to do with the GPU
   kEmpty,     // nothing is known of its results

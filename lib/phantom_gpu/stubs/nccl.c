@@ -315,7 +315,7 @@ static int call(struct work work) {
   work.call.carries = work.call.carries || vouched == PHANTOM_KNOWN || (vouched == PHANTOM_SILENT && is_small);
   work.call.knows = vouched == PHANTOM_KNOWN;
   const int dynamic = work.call.operation - kOperations;
-  if (dynamic >= 0 && work.call.kind != kJoin) work.call.knows = work.call.knows && work.of->factors[dynamic].is_known;
+  if (dynamic >= 0) work.call.knows = work.call.knows && work.of->factors[dynamic].is_known;
   if (work_count == work_room) {
     struct work* more = realloc(works, (2 * work_room + 8) * sizeof *works);
     if (!more) return kSystemError;

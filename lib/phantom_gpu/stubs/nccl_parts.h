@@ -118,8 +118,8 @@ struct communicator {
 
 enum kind { kJoin, kAllGather, kAllReduce, kReduce, kReduceScatter, kBroadcast, kAllToAll, kSend, kReceive };
 
-// Gives a rank's call to its group, or makes it. count: numbers in each of the parts that are sent, or received by a
-// peer; root: a peer too.
+// Gives a rank's call to its group, or makes it. What is sent, or received of a peer, are so many parts (one for each
+// rank in a reduce-scatter and an all-to-all, else one) of `count` numbers. root: a peer too.
 struct stream;
 int nccl_exchange(struct communicator* of, enum kind kind, const void* from, void* to, size_t count, size_t parts,
                   int type, int operation, int root, struct stream* stream);

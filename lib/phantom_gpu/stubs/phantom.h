@@ -93,7 +93,8 @@ void phantom_operator_begins(const char* name);
 void phantom_operator_ends(void);
 const char* phantom_operator(void);
 // What the calling thread says of the numbers that it gives to copies and to NCCL: those that are known arrive whatever
-// their size; of others what is small does, or nothing. phantom_vouch is an exported function, for phantom_gpu/agent.
+// their size. Of others small copies do, and small messages where nothing was said of them. phantom_vouch is an
+// exported function, for phantom_gpu/agent.
 enum { PHANTOM_SILENT, PHANTOM_KNOWN, PHANTOM_UNKNOWN };
 void phantom_vouch(int known);
 int phantom_vouched(void);

@@ -109,7 +109,7 @@ class Agent:
             self.refusal = None
             self.survived += 1
         if self.last_step and self.step() >= self.last_step:
-            ctypes.CDLL(None).phantom_leave_ranks()  # the others go on to their own last step
+            self.stubs.phantom_leave_ranks()  # the others go on to their own last step
             raise SystemExit(0)
 
     def own(self, tensor, component):
@@ -272,7 +272,7 @@ def attach():
     torch._tensor_str._str = shown_from_cpu
     # Lives as long as the process.
     agent.reader = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
-    ctypes.CDLL(None).phantom_on_read(agent.reader)
+    agent.stubs.phantom_on_read(agent.reader)
     collectives.follow_objects(agent.values, values.ANY_SIZE)
     if os.environ.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
         holes.attach(os.environ["FATHOM_PHANTOM_REPORT"])
