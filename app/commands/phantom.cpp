@@ -142,8 +142,9 @@ void Phantom::write_pages(const report::ScriptAnswer& answer) const {
   facts["version"] = FATHOM_VERSION;
   const page::RunRecord record = page::script_record(answer, std::move(facts));
   if (!page_.empty()) write_file_atomically(page_, page::report_page(record));
-  if (!snapshot_.empty() && record.predicted)
-    write_file_atomically(snapshot_, page::snapshot_pickle(*record.predicted));
+  if (snapshot_.empty()) return;
+  if (!record.predicted) throw Error(snapshot_.string() + " is not written: the script has asked for no memory");
+  write_file_atomically(snapshot_, page::snapshot_pickle(*record.predicted));
 }
 
 report::ScriptAnswer Phantom::play(const std::vector<std::string>& command) const {

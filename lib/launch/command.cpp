@@ -19,8 +19,9 @@
 namespace fathom::launch {
 namespace {
 
-volatile std::sig_atomic_t child = 0;
+volatile std::sig_atomic_t child = 0, asked_to_stop = 0;
 void pass_on(int signal) {
+  asked_to_stop = signal;
   if (child > 0) ::kill(static_cast<pid_t>(child), signal);
 }
 
@@ -59,6 +60,10 @@ int run_command(const std::vector<std::string>& words, const std::map<std::strin
     forward.sa_handler = pass_on;
     forward.sa_flags = SA_RESTART;
     for (const int signal : kStopSignals) ::sigaction(signal, &forward, nullptr);
+    if (asked_to_stop != 0) {
+      throw Error("'" + words.front() + "' is not started: a signal has asked to stop (" + ::strsignal(asked_to_stop) +
+                  ")");
+    }
     started = ::fork();
     if (started < 0) throw not_started(words.front(), errno);
     if (started == 0) {

@@ -18,13 +18,19 @@ std::optional<int64_t> whole_number(const std::string& text) {
   return value;
 }
 
+std::string without_dashes(const std::string& word) {
+  return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
 }  // namespace
 
-NumberedWord::NumberedWord(const std::vector<std::string>& words, const std::string& key) : words_(words) {
+NumberedWord::NumberedWord(const std::vector<std::string>& words, const std::string& word) : words_(words) {
+  const std::string key = without_dashes(word);
   for (size_t i = 0; i < words.size(); ++i) {
-    const std::string word = words[i].substr(std::min(words[i].find_first_not_of('-'), words[i].size()));
-    const bool with_equals = word.compare(0, key.size() + 1, key + "=") == 0;
-    if (!with_equals && (word != key || i + 1 == words.size())) continue;
+    const std::string bare = without_dashes(words[i]);
+    const bool with_equals = bare.compare(0, key.size() + 1, key + "=") == 0;
+    const bool is_option = bare == key && bare != words[i] && i + 1 < words.size();
+    if (!with_equals && !is_option) continue;
     const size_t place = with_equals ? i : i + 1;
     const std::string before = with_equals ? words[i].substr(0, words[i].find('=') + 1) : "";
     const auto number = whole_number(words[place].substr(before.size()));

@@ -12,8 +12,9 @@ namespace fathom::launch {
 // The number that a command gives for a key: "--batch 4", "--batch=4" or "batch=4" for "batch".
 class NumberedWord {
  public:
-  // Throws UsageError where no word, or more than one, gives the key a whole number from 1 on.
-  NumberedWord(const std::vector<std::string>& words, const std::string& key);
+  // word: the key, with its dashes or without. Throws UsageError where no word of the command, or more than one, gives
+  // it a whole number from 1 on.
+  NumberedWord(const std::vector<std::string>& words, const std::string& word);
   int64_t number() const { return number_; }
   std::vector<std::string> words_with(int64_t number) const;
 

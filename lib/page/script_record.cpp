@@ -1,6 +1,7 @@
 // Puts an answer into the words of memory.json.
 #include "page/script_record.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +15,9 @@ RunRecord script_record(const report::ScriptAnswer& answer, Json facts) {
   RunRecord record;
   const size_t words = answer.command.find(" -- ");
   record.name = words == std::string::npos ? answer.command : answer.command.substr(words + 4);
+  if (answer.found) {
+    record.name += ", with " + answer.found->word + " " + std::to_string(std::max<int64_t>(1, answer.found->number));
+  }
   record.predicted = fullest.timeline;
   Json components = Json::object();
   for (const memory::Component component : memory::kComponents) {

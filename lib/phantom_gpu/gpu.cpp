@@ -64,15 +64,10 @@ std::map<std::string, std::string> variables_of(const PhantomGpu& gpu) {
           {"FATHOM_PHANTOM_SEGMENTS", gpu.segments.string()}};
 }
 
-// As many of the pretended devices as a list of this machine's names; those that are hidden start with a minus.
-std::string visible_devices(std::string_view own, int64_t devices) {
-  std::string visible;
-  for (int64_t device = 0; device < devices && !own.empty() && own.front() != '-'; ++device) {
-    visible += (device > 0 ? "," : "") + std::to_string(device);
-    const size_t comma = own.find(',');
-    own = comma == std::string_view::npos ? "" : own.substr(comma + 1);
-  }
-  return visible;
+std::string all_devices(int64_t count) {
+  std::string all = "0";
+  for (int64_t device = 1; device < count; ++device) all += "," + std::to_string(device);
+  return all;
 }
 
 constexpr const char* kIncomplete = "build fathom completely; lib/fathom-phantom belongs beside the binary";
@@ -98,9 +93,7 @@ std::map<std::string, std::string> variables_of(const std::filesystem::path& fol
   variables["FATHOM_PHANTOM_TIMELINE"] = script.timeline ? "1" : "0";
   variables["FATHOM_PHANTOM_NO_WEIGHTS"] = script.no_weights ? "1" : "0";
   variables["FATHOM_PHANTOM_DEVICES"] = std::to_string(script.devices);
-  if (const char* own = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    variables["CUDA_VISIBLE_DEVICES"] = visible_devices(own, script.devices);
-  }
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) variables["CUDA_VISIBLE_DEVICES"] = all_devices(script.devices);
   const char* own = std::getenv("PYTHONPATH");
   variables["PYTHONPATH"] =
       (folder / "agent").string() + (own != nullptr && *own != '\0' ? ":" + std::string(own) : "");

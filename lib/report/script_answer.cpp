@@ -77,19 +77,22 @@ std::string format_peak(const ScriptProcess& process) {
   return text + components.format() + "\n" + blocks.format();
 }
 
-// By the places that read, most often first.
-std::string format_reads(const ScriptProcess& process) {
-  if (process.reads.empty()) return "No number that only a GPU knows was read: nothing here depends on one.\n";
+// Of a rank, by the places that read, most often first.
+std::string format_reads(const ScriptAnswer& answer, int64_t rank) {
   struct Place {
     int64_t times = 0;
     std::string what;
   };
   std::map<std::string, Place> places;
-  for (const ScriptProcess::Read& read : process.reads) {
-    Place& place = places[read.place];
-    place.times += read.times;
-    if (place.what.empty() || read.how == "assumed") place.what = read.what;
+  for (const ScriptProcess& process : answer.processes) {
+    if (process.rank != rank) continue;
+    for (const ScriptProcess::Read& read : process.reads) {
+      Place& place = places[read.place];
+      place.times += read.times;
+      if (place.what.empty() || read.how == "assumed") place.what = read.what;
+    }
   }
+  if (places.empty()) return "No number that only a GPU knows was read: nothing here depends on one.\n";
   std::vector<std::pair<std::string, Place>> sorted(places.begin(), places.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.times > b.second.times; });
@@ -191,7 +194,7 @@ std::string format_script(const ScriptAnswer& answer) {
   const ScriptProcess& fullest = fullest_of(answer.processes);
   std::string text;
   if (answer.processes.size() > 1) text += format_all(answer.processes) + "\n" + name_of(fullest) + ":\n\n";
-  text += format_bytes_of(fullest) + "\n" + format_peak(fullest) + "\n" + format_reads(fullest) + "\n";
+  text += format_bytes_of(fullest) + "\n" + format_peak(fullest) + "\n" + format_reads(answer, fullest.rank) + "\n";
   for (const ScriptProcess& process : answer.processes) {
     const std::string name = answer.processes.size() > 1 ? name_of(process) + ": " : "";
     if (process.refusal) text += name + describe(*process.refusal) + ".\n";

@@ -47,7 +47,7 @@ struct ScriptProcess {
   std::optional<Refusal> refusal;
   int64_t survived = 0;  // times it could not, and the script went on, with a smaller batch perhaps
 
-  // Numbers that only a GPU knows and the script has asked for.
+  // Numbers that only a GPU knows and the script has asked for; those of a process are with its first GPU.
   struct Read {
     std::string place, what;
     std::string how;  // "read", "assumed" (a size: as large as it can be), "within" (an operator: place)

@@ -54,9 +54,12 @@ for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
     dist.broadcast(there, 0)
     assert there.cpu().equal(numbers.view(torch.uint8))
 
-there = torch.tensor([3.0], device="cuda")
-dist.all_reduce(there, dist._make_nccl_premul_sum(0.5))
-assert there.item() == 3.0
+there, other = torch.tensor([3.0], device="cuda"), torch.tensor([5.0], device="cuda")
+with dist._coalescing_manager(device=torch.device("cuda", rank)):
+    dist.all_reduce(there, dist._make_nccl_premul_sum(1.0 + rank))
+    dist.all_reduce(other, dist._make_nccl_premul_sum(2.0))
+assert there.item() == 9.0, "each rank's own factor"
+dist.all_reduce(other, dist._make_nccl_premul_sum(0.5))
 
 try:
     import numpy  # through which PyTorch reads objects
@@ -172,6 +175,56 @@ for step in range(9):
   for (const Json& process : answer.at("processes")) EXPECT_EQ(process.at("steps"), 2);
 }
 
+TEST_F(PhantomRanks, MakeNoGroupWithOneThatHasEnded) {
+  const Outcome outcome = play(R"(
+import os, torch.distributed as dist
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+if rank == 0:
+    torch.optim.SGD([torch.ones(1, requires_grad=True)]).step()
+dist.new_group([0, 1])
+)",
+                               "--gpu A100-80GB --gpus 2 --steps 1", kTwo);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, HasSubstr("rank 1 asks of all what rank 0 has ended before, after the steps asked for"));
+}
+
+TEST_F(PhantomRanks, DoNotWaitForOneThatNeverCame) {
+  const Outcome outcome = play(std::string(kBegin) + R"(
+number = torch.ones(1, device="cuda")
+if rank == 1:
+    raise SystemExit(3)
+dist.all_reduce(number)
+)",
+                               "--gpu A100-80GB --gpus 2 --json", kTwo);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, HasSubstr("rank 0 waits in ncclCommInitRank for rank 1, and is to end"));
+  const Json answer = parse_json(outcome.output, "the answer");
+  EXPECT_EQ(answer.at("processes").size(), 2U) << "both have told what they took";
+  EXPECT_LT(answer.at("seconds").get<double>(), 25) << "torchrun kills after 30 seconds what does not end";
+}
+
+TEST_F(PhantomRanks, AreKnownHoweverTheyAreStarted) {
+  const Json answer = told(R"(
+import os, torch.distributed as dist, torch.multiprocessing as mp
+def main(rank):
+    torch.cuda.set_device(rank)
+    numbers = torch.ones((rank + 1) << 20, device="cuda")
+    dist.init_process_group("nccl", init_method=f"file://{os.getcwd()}/meeting", rank=rank, world_size=2)
+    dist.all_reduce(numbers[:1])
+    dist.destroy_process_group()
+if __name__ == "__main__":
+    mp.spawn(main, nprocs=2)
+)",
+                           "--gpus 2");
+  ASSERT_EQ(answer.at("processes").size(), 2U);
+  for (const Json& process : answer.at("processes")) {
+    EXPECT_EQ(process.at("rank"), process.at("device"));
+    EXPECT_EQ(process.at("allocated"), (process.at("rank").get<int64_t>() + 1) << 22);
+  }
+}
+
 TEST_F(PhantomRanks, NameThePeerThatDied) {
   const Outcome outcome = play(std::string(kBegin) + R"(
 number = torch.ones(1, device="cuda")
@@ -210,9 +263,12 @@ torch.empty(60 << 30, dtype=torch.uint8, device="cuda:0"), torch.empty(70 << 30,
 assert torch.cuda.mem_get_info(2)[0] == torch.cuda.get_device_properties(2).total_memory
 model = torch.nn.DataParallel(torch.nn.Linear(64, 64).cuda())
 model(torch.ones(6, 64, device="cuda")).sum().backward()
+torch.randn(1, device="cuda:1").item()
 )",
                            "--gpus 3");
   ASSERT_EQ(answer.at("processes").size(), 3U);
+  EXPECT_EQ(answer.at("processes").at(0).at("reads").size(), 1U);
+  EXPECT_TRUE(answer.at("processes").at(1).at("reads").empty()) << "they are told once";
   EXPECT_GE(answer.at("processes").at(1).at("allocated"), int64_t{70} << 30);
   EXPECT_LE(answer.at("processes").at(2).at("allocated"), int64_t{1} << 30);
 }

@@ -98,6 +98,38 @@ assert scaler.get_scale() == 65536.0 and optimizer.state, "no step was skipped"
   EXPECT_TRUE(answer.at("processes").at(0).at("reads").empty()) << answer.at("processes").at(0).at("reads");
 }
 
+TEST_F(PhantomScript, FollowsThreadsAndForgetsForks) {
+  const Json answer = told(R"(
+import ctypes, os, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+class Thread(threading.Thread):
+    def run(self):
+        self.sum = (torch.arange(5, device="cuda") * 2).sum().item()
+        self.large = torch.randn(99, device="cuda").sum().item()
+thread = Thread()
+thread.start()
+thread.join()
+assert (thread.sum, thread.large) == (20, 1.0)
+with ThreadPoolExecutor() as pool:
+    assert pool.submit(lambda: torch.tensor([7]).cuda().nonzero().shape[0]).result() == 1
+kept = torch.zeros(2, device="cuda")
+def launch():
+    ctypes.CDLL("libcuda.so.1").cuLaunchKernel(b"a kernel of nobody", 1, 1, 1, 1, 1, 1, 0, None, None, None)
+    torch.ones(1, device="cuda")
+threading.Thread(target=launch).start()
+while threading.active_count() > 1: pass
+kept.sum().item()
+if os.fork() == 0:
+    sys.exit(0)
+os.wait()
+)");
+  ASSERT_EQ(answer.at("processes").size(), 1U);
+  const Json& reads = answer.at("processes").at(0).at("reads");
+  ASSERT_EQ(reads.size(), 2U) << reads;
+  EXPECT_EQ(reads.at(0).at("place"), "train.py:8");
+  EXPECT_EQ(reads.at(1).at("place"), "train.py:21") << "a kernel may have written it";
+}
+
 // Most operators are called without a way through Python, which would cost more than they do.
 TEST_F(PhantomScript, LooksAtFewOperators) {
   const Json answer = told(R"(
@@ -330,6 +362,8 @@ TEST_F(PhantomScript, SaysWhyThereIsNoAnswer) {
       run("-c 'ulimit -v 20000000; exec " FATHOM_PROGRAM " phantom --gpu H100 -- /bin/true'", "", "/bin/sh");
   EXPECT_THAT(narrow.errors, AllOf(HasSubstr("19.07 GiB of address space"), HasSubstr("ulimit -v unlimited")));
   EXPECT_THAT(run("phantom --gpu H100 -- /bin/true", "TMPDIR=/nowhere ").errors, HasSubstr("which TMPDIR may name"));
+  EXPECT_THAT(play("torch.cuda.synchronize()", "--gpu H100 --snapshot s.pickle").errors,
+              HasSubstr("s.pickle is not written: the script has asked for no memory"));
   EXPECT_EQ(run("phantom --gpu Z80 -- python train.py").status, 2);
   EXPECT_EQ(run("phantom --gpu H100").status, 2);
   EXPECT_EQ(run("phantom -- python train.py").status, 2);

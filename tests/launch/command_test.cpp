@@ -36,8 +36,15 @@ TEST(RunCommand, SaysWhyAProgramCannotBeStarted) {
   EXPECT_THAT(refusal("/tmp"), HasSubstr("Permission denied"));
 }
 
-TEST(RunCommand, PassesSignalsOn) {
+// The last one: this process starts no other program then.
+TEST(RunCommand, PassesSignalsOnAndStopsThere) {
   EXPECT_EQ(run_command({"sh", "-c", "trap 'exit 3' TERM; kill -TERM $PPID; sleep 30 & wait"}, {}), 3);
+  try {
+    run_command({"true"}, {});
+    FAIL() << "it was started";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'true' is not started: a signal has asked to stop (Terminated)"));
+  }
 }
 
 }  // namespace

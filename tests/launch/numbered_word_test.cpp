@@ -19,11 +19,14 @@ TEST(NumberedWord, IsFoundInEachForm) {
   EXPECT_THAT(NumberedWord({"tune", "run", "lora", "batch=2"}, "batch").words_with(1),
               ElementsAre("tune", "run", "lora", "batch=1"));
   EXPECT_EQ(NumberedWord({"t.py", "-b", "3"}, "b").number(), 3);
+  EXPECT_EQ(NumberedWord({"t.py", "--batch", "3"}, "--batch").number(), 3);
+  EXPECT_EQ(NumberedWord({"t.py", "batch", "train", "--batch", "3"}, "batch").number(), 3);
 }
 
 TEST(NumberedWord, RefusesWhatGivesNone) {
-  for (const Words& words : {Words{"t.py"}, Words{"t.py", "--batch"}, Words{"t.py", "--batch", "auto"},
-                             Words{"t.py", "--batch=0"}, Words{"t.py", "--batch", "2", "--batch=3"}, Words{"", "--"}}) {
+  for (const Words& words :
+       {Words{"t.py"}, Words{"t.py", "--batch"}, Words{"t.py", "--batch", "auto"}, Words{"t.py", "--batch=0"},
+        Words{"t.py", "--batch", "2", "--batch=3"}, Words{"", "--"}, Words{"t.py", "batch", "4"}}) {
     EXPECT_THROW(NumberedWord(words, "batch"), UsageError);
   }
 }

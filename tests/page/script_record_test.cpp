@@ -52,6 +52,14 @@ TEST(ScriptRecord, TellsWhereMemoryRanOut) {
                           Not(HasSubstr("fathom advise"))));
 }
 
+TEST(ScriptRecord, SaysWithWhichNumber) {
+  report::ScriptAnswer found = answer();
+  found.found = {.word = "batch", .number = 6};
+  EXPECT_EQ(script_record(found, Json::object()).name, "python train.py, with batch 6");
+  found.found->number = 0;
+  EXPECT_EQ(script_record(found, Json::object()).name, "python train.py, with batch 1");
+}
+
 TEST(ScriptRecord, NeedsAProcess) { EXPECT_THROW(script_record({}, Json::object()), Error); }
 
 }  // namespace

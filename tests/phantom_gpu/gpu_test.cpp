@@ -58,6 +58,14 @@ TEST(LoadStubs, RefusesWhatItCannotPretend) {
   EXPECT_THROW(load_stubs("/nowhere", {.memory_bytes = 0}), Error);
 }
 
+TEST(VariablesOf, ShowAllDevicesWhateverTheShellHides) {
+  const std::filesystem::path folder = FATHOM_BINARY_DIR "/lib/fathom-phantom";
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "5", /*overwrite=*/1), 0);
+  EXPECT_EQ(variables_of(folder, kH100, {.report = "told", .devices = 3}).at("CUDA_VISIBLE_DEVICES"), "0,1,2");
+  ASSERT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+  EXPECT_EQ(variables_of(folder, kH100, {.report = "told", .devices = 3}).count("CUDA_VISIBLE_DEVICES"), 0U);
+}
+
 TEST(PhantomGpu, SatisfiesEveryCudaLibraryWithAStub) {
   const std::vector<std::string> loaded = play(kH100, "libraries");
   EXPECT_THAT(loaded, Contains(HasSubstr("/libtorch_cuda.so")));

@@ -194,13 +194,14 @@ void phantom_calls_follow(int64_t elements, int64_t elements_of_floats) {
   limit = elements;
   limit_of_floats = elements_of_floats;
 }
-// From now on, by this thread and those that its backward passes run on. The mode was entered.
+// Whether what this thread calls is followed, and those that its backward passes run on.
+void phantom_calls_here(bool follows) { c10::impl::tls_set_dispatch_key_included(kHere, follows); }
+// From now on, on this thread and where phantom_calls_here says so. The mode was entered.
 void phantom_calls_begin(int64_t elements, int64_t elements_of_floats) {
   phantom_calls_follow(elements, elements_of_floats);
   mode() = c10::impl::TorchDispatchModeTLS::pop_stack();
-  c10::impl::tls_set_dispatch_key_included(kHere, true);
+  phantom_calls_here(true);
 }
-void phantom_calls_end() { c10::impl::tls_set_dispatch_key_included(kHere, false); }
 void phantom_calls_are(const char* name, const char* overload, int kind) {
   const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!op) return;

@@ -7,9 +7,9 @@
 #include "phantom.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static void* known;       // trees of addresses
-static void* filled;      // of them, those that a fill has made so
-static atomic_long seen;  // launches of the operators that were called
+static void* known;           // trees of addresses
+static void* filled;          // of them, those that a fill has made so
+static atomic_bool is_stale;  // a kernel that no operator has called may have written what fills have made
 static __thread const char* operator_name;
 
 static int order(const void* left, const void* right) { return left < right ? -1 : left > right; }
@@ -50,11 +50,9 @@ static void forget_fills(void) {
 }
 
 void phantom_operator_begins(const char* name) {
-  if (phantom_launches_of_all() != seen) forget_fills();
+  if (atomic_exchange_explicit(&is_stale, false, memory_order_relaxed)) forget_fills();
   operator_name = name;
 }
-void phantom_operator_ends(void) {
-  operator_name = NULL;
-  seen = phantom_launches_of_all();
-}
+void phantom_operator_ends(void) { operator_name = NULL; }
 const char* phantom_operator(void) { return operator_name; }
+void phantom_launched_alone(void) { atomic_store_explicit(&is_stale, true, memory_order_relaxed); }

@@ -1,11 +1,8 @@
 // NCCL's exchanges between the processes of one machine. In scripts' processes messages whose numbers are known, and
 // small ones, arrive; of all others the ranks only meet. In fathom's own nothing is exchanged, and every call returns
 // at once.
-#define _GNU_SOURCE
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "nccl_parts.h"
 #include "phantom.h"
@@ -22,6 +19,7 @@ struct work {
   char* to;
   size_t bytes, offset;  // that this rank gives, or receives by itself; of them, those that are through
   int peer;
+  char factor[8];  // of a sum that has one: who calls may give it back before the end of the group
   bool is_given, is_done, knows;
   int awaited;  // the rank without which it cannot go on
 };
@@ -61,24 +59,25 @@ static bool has_ended(const struct nccl_rank* rank, long round) {
   return rank->presence == kEnded && rank->given < round;
 }
 
+static bool reduces(const struct work* work) {
+  const int kind = work->call.kind;
+  return kind == kAllReduce || kind == kReduce || kind == kReduceScatter;
+}
+
+static struct nccl_reduction reduction_of(const struct work* work) {
+  const bool has_factor = work->call.operation >= kOperations;
+  return (struct nccl_reduction){.type = work->call.type,
+                                 .operation = has_factor ? kSum : work->call.operation,
+                                 .ranks = work->of->size,
+                                 .factor = has_factor ? work->factor : NULL};
+}
+
 static void reduce(struct work* work, char* to, size_t begin, size_t bytes) {
-  struct communicator* of = work->of;
-  const int operation = work->call.operation;
-  const struct nccl_reduction how = {
-      .type = work->call.type,
-      .operation = operation < kOperations ? operation : kSum,
-      .ranks = of->size,
-      .factor = operation < kOperations ? NULL : of->factors[operation - kOperations].number,
-  };
+  const struct nccl_clique* clique = work->of->clique;
+  const struct nccl_reduction how = reduction_of(work);
   const size_t count = bytes / nccl_width(how.type);
-  for (int i = 0; i < of->size; i++) {
-    const char* from = nccl_bytes_of(of->clique, i) + begin;
-    if (i == 0) {
-      nccl_begin(&how, to, from, count);
-    } else {
-      nccl_add(&how, to, from, count);
-    }
-  }
+  memcpy(to, nccl_bytes_of(clique, 0) + begin, bytes);
+  for (int i = 1; i < work->of->size; i++) nccl_add(&how, to, nccl_bytes_of(clique, i) + begin, count);
   nccl_end(&how, to, count);
 }
 
@@ -134,7 +133,10 @@ static enum step give(struct work* work) {
   }
   mine->call = work->call;
   if (work->call.carries && gives(work, work->of->rank)) {
-    memcpy(nccl_bytes_of(work->of->clique, work->of->rank), work->from + work->offset, piece_of(work));
+    char* given = nccl_bytes_of(work->of->clique, work->of->rank);
+    const struct nccl_reduction how = reduction_of(work);
+    memcpy(given, work->from + work->offset, piece_of(work));
+    if (reduces(work)) nccl_scale(&how, given, piece_of(work) / nccl_width(how.type));
   }
   mine->given++;
   work->is_given = true;
@@ -197,8 +199,9 @@ static enum step advance_message(struct work* work) {
     if (call->carries) memcpy(message, work->from + work->offset, piece);
     pair->sent++;
   } else {
+    const bool ended = clique->ranks[work->peer].presence == kEnded;  // and has sent all that it will
     if (number == pair->sent) {
-      if (clique->ranks[work->peer].presence != kEnded) return kWaits;
+      if (!ended) return kWaits;
       return finish(work, true, work->bytes), kGoesOn;
     }
     if (call->type != work->call.type || call->count != work->call.count) {
@@ -249,26 +252,15 @@ static bool is_behind(const struct work* one, const struct work* other) {
   return !messages || (one->call.kind == other->call.kind && one->peer == other->peer);
 }
 
-// Fails if it waits for one that has left or died; what that one did last may have come meanwhile.
-static enum step look_for_awaited(struct work* work) {
-  const struct nccl_clique* clique = work->of->clique;
-  const int rank = work->awaited;
-  const bool left = clique->ranks[rank].presence == kLeft;
-  if (!left && !nccl_is_dead(clique, rank)) return kWaits;
+// Fails if nothing will come any more; what was done last may have come meanwhile.
+static enum step look_for_awaited(struct work* work, long waits, int signals) {
+  const char* why = nccl_end_of(work->of->clique, work->awaited, waits);
+  if (!why && nccl_signals() != signals) why = "and is to end";
+  if (!why) return kWaits;
   const enum step step = advance(work);
   if (step != kWaits) return step;
-  nccl_say("rank %d waits in %s for rank %d, %s", work->of->rank, kinds[work->call.kind], rank,
-           left ? "which has left the communicator" : "whose process has ended");
+  nccl_say("rank %d waits in %s for rank %d, %s", work->of->rank, kinds[work->call.kind], work->awaited, why);
   return fail(kRemoteError);
-}
-
-static void rest(long waits) {
-  if (waits < 200) {
-    sched_yield();
-    return;
-  }
-  const struct timespec moment = {.tv_nsec = waits < 20000 ? 50 * 1000 : 1000 * 1000};
-  nanosleep(&moment, NULL);
 }
 
 void nccl_release(struct communicator* of) {
@@ -283,6 +275,7 @@ static int run(void) {
   const size_t count = work_count;
   works = NULL;
   work_count = work_room = 0;
+  const int signals = nccl_signals();
   bool is_open = count > 0;
   for (long waits = 0; is_open && !failure; waits++) {
     is_open = false;
@@ -297,9 +290,9 @@ static int run(void) {
       }
       if (advance(work) == kGoesOn) waits = 0;
       is_open = is_open || !work->is_done;
-      if (!work->is_done && !failure && waits % 500 == 499) look_for_awaited(work);
+      if (!work->is_done && !failure && waits % 500 == 499) look_for_awaited(work, waits, signals);
     }
-    if (is_open && waits) rest(waits);
+    if (is_open && waits) nccl_rest(waits);
   }
   for (size_t i = 0; i < count; i++) nccl_release(all[i].of);
   free(all);
@@ -314,8 +307,11 @@ static int call(struct work work) {
   const bool is_small = work.bytes <= phantom_gpu()->kept_bytes;
   work.call.carries = work.call.carries || vouched == PHANTOM_KNOWN || (vouched == PHANTOM_SILENT && is_small);
   work.call.knows = vouched == PHANTOM_KNOWN;
-  const int dynamic = work.call.operation - kOperations;
-  if (dynamic >= 0) work.call.knows = work.call.knows && work.of->factors[dynamic].is_known;
+  if (work.call.operation >= kOperations) {
+    const struct nccl_factor* factor = &work.of->factors[work.call.operation - kOperations];
+    work.call.knows = work.call.knows && factor->is_known;
+    memcpy(work.factor, factor->number, sizeof work.factor);
+  }
   if (work_count == work_room) {
     struct work* more = realloc(works, (2 * work_room + 8) * sizeof *works);
     if (!more) return kSystemError;
@@ -344,6 +340,11 @@ int nccl_tell_all(struct communicator* of, const void* from, void* to, size_t by
   work_count = count;
   work_room = room;
   depth = of_depth;
+  for (int i = 0; i < of->size && !result; i++) {
+    if (of->clique->ranks[i].presence != kEnded) continue;
+    nccl_say("rank %d asks of all what rank %d has ended before, after the steps asked for", of->rank, i);
+    return kRemoteError;
+  }
   return result;
 }
 

@@ -34,13 +34,14 @@ enum ncclOperation { kSum, kProduct, kMaximum, kMinimum, kAverage, kOperations }
 // ---- nccl_reduce.c ----
 
 size_t nccl_width(int type);  // bytes of a number; 0: there is no such type
-// Starts a reduction with `count` numbers of the first rank, and adds those of another one. An average of `ranks`, and
-// products with a factor (null: none), scale each rank's numbers first where they are floating-point, as NCCL does.
+// A reduction of `count` numbers: what each rank does to its own first, the addition of another rank's, and what is
+// done to the result. An average scales the ranks' own numbers where they are floating-point, as NCCL does, else the
+// result.
 struct nccl_reduction {
   int type, operation, ranks;
-  const void* factor;  // one number of the type
+  const void* factor;  // one number of the type, by which a rank's own are multiplied; null: none is
 };
-void nccl_begin(const struct nccl_reduction* how, void* to, const void* from, size_t count);
+void nccl_scale(const struct nccl_reduction* how, void* numbers, size_t count);
 void nccl_add(const struct nccl_reduction* how, void* to, const void* from, size_t count);
 void nccl_end(const struct nccl_reduction* how, void* to, size_t count);
 
@@ -94,9 +95,23 @@ char* nccl_bytes_of(const struct nccl_clique* clique, int rank);
 char* nccl_message(const struct nccl_clique* clique, int from, int to, long number);
 // Whether the process of a rank that has joined has ended.
 bool nccl_is_dead(const struct nccl_clique* clique, int rank);
+// Whether a rank of any clique of this process is of another one that has ended, or ended its script early.
+bool nccl_someone_ended(void);
 // Says for ncclGetLastError why a call of this thread fails, on stderr too.
 void nccl_say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 const char* nccl_said(void);
+
+// ---- nccl_wait.c ----
+
+// Between two looks for another rank, of which there were so many.
+void nccl_rest(long looks);
+// Why a rank will not do what is awaited of it; null: it may yet.
+const char* nccl_end_of(const struct nccl_clique* clique, int rank, long looks);
+// How many signals that ask this process to end have come, of those that phantom_ends_waits names.
+int nccl_signals(void);
+// While a thread waits no handler of a script's Python runs: waits end at this signal, if it has a handler. An exported
+// function, for phantom_gpu/agent.
+void phantom_ends_waits(int signal);
 
 // ---- nccl.c ----
 
@@ -112,7 +127,7 @@ struct communicator {
   _Atomic bool aborted;
   struct nccl_factor {
     bool is_used, is_known;
-    char number[8];
+    char number[8];  // of the type of the numbers that it scales
   } factors[NCCL_FACTORS];
 };
 

@@ -136,32 +136,19 @@ static double scale(const struct nccl_reduction* how) {
   return how->operation == kAverage ? 1.0 / how->ranks : 1;
 }
 
-void nccl_begin(const struct nccl_reduction* how, void* to, const void* from, size_t count) {
-  memmove(to, from, count * nccl_width(how->type));
+void nccl_scale(const struct nccl_reduction* how, void* numbers, size_t count) {
   if (!is_floating(how->type)) {
-    if (how->factor) combine_whole(how->type, kProduct, to, how->factor, 0, count);
+    if (how->factor) combine_whole(how->type, kProduct, numbers, how->factor, 0, count);
     return;
   }
   const double by = scale(how);
-  for (size_t i = 0; by != 1 && i < count; i++) put_at(how->type, to, i, by * number_at(how->type, to, i));
+  for (size_t i = 0; by != 1 && i < count; i++) put_at(how->type, numbers, i, by * number_at(how->type, numbers, i));
 }
 
 void nccl_add(const struct nccl_reduction* how, void* to, const void* from, size_t count) {
-  enum { kPiece = 256 };
-  const size_t width = nccl_width(how->type);
-  for (size_t begin = 0; begin < count; begin += kPiece) {
-    const size_t piece = count - begin < kPiece ? count - begin : kPiece;
-    double scaled[kPiece];  // room for as many numbers of any type
-    char* here = (char*)to + begin * width;
-    nccl_begin(how, scaled, (const char*)from + begin * width, piece);
-    if (!is_floating(how->type)) {
-      combine_whole(how->type, how->operation, here, scaled, 1, piece);
-      continue;
-    }
-    for (size_t i = 0; i < piece; i++) {
-      put_at(how->type, here, i,
-             combined(how->operation, number_at(how->type, here, i), number_at(how->type, scaled, i)));
-    }
+  if (!is_floating(how->type)) return combine_whole(how->type, how->operation, to, from, 1, count);
+  for (size_t i = 0; i < count; i++) {
+    put_at(how->type, to, i, combined(how->operation, number_at(how->type, to, i), number_at(how->type, from, i)));
   }
 }
 

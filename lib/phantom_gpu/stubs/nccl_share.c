@@ -155,3 +155,14 @@ bool nccl_is_dead(const struct nccl_clique* clique, int rank) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
   return !fcntl(clique->file, F_GETLK, &lock) && lock.l_type == F_UNLCK;
 }
+bool nccl_someone_ended(void) {
+  bool found = false;
+  pthread_mutex_lock(&mutex);
+  for (const struct nccl_clique* clique = cliques; clique; clique = clique->next) {
+    for (int rank = 0; rank < clique->size && !found; rank++) {
+      found = clique->ranks[rank].presence == kEnded || nccl_is_dead(clique, rank);
+    }
+  }
+  pthread_mutex_unlock(&mutex);
+  return found;
+}

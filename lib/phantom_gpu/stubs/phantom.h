@@ -83,8 +83,8 @@ long phantom_recorded_of_all(void);
 typedef bool phantom_reader(void* to, const void* from, size_t bytes);
 void phantom_on_read(phantom_reader* reader);
 // Storages on the device whose bytes are as a GPU would have made them. by_fill: an operator has filled it with a
-// number, as it does for a kernel that writes there too; forgotten as soon as there was a launch between two operators,
-// for that was of a kernel that none has called. Exported functions, for phantom_gpu/agent and phantom_gpu/calls.
+// number, as it does for a kernel that writes there too; forgotten as soon as a kernel was launched that no operator
+// has called. Exported functions, for phantom_gpu/agent and phantom_gpu/calls.
 void phantom_know(const void* storage, bool by_fill);
 void phantom_forget(const void* storage);
 bool phantom_knows(const void* storage);
@@ -92,6 +92,8 @@ bool phantom_knows(const void* storage);
 void phantom_operator_begins(const char* name);
 void phantom_operator_ends(void);
 const char* phantom_operator(void);
+// A kernel that no operator of the calling thread has called.
+void phantom_launched_alone(void);
 // What the calling thread says of the numbers that it gives to copies and to NCCL: those that are known arrive whatever
 // their size. Of others small copies do, and small messages where nothing was said of them. phantom_vouch is an
 // exported function, for phantom_gpu/agent.

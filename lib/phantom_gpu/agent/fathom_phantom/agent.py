@@ -7,8 +7,10 @@ FATHOM_PHANTOM_STEPS: the script is ended after so many steps of its optimizer; 
 """
 import atexit
 import ctypes
+import functools
 import gc
 import json
+import multiprocessing.util
 import os
 import signal
 import sys
@@ -32,6 +34,11 @@ def now():
     return time.time_ns() // 1000
 
 
+def is_one_of_several():
+    distributed = torch.distributed
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+
+
 def stubs():
     """Under this process; stubs/phantom.h declares what is called of them."""
     library = ctypes.CDLL(None)
@@ -49,6 +56,7 @@ def calls():
         return None
     library = ctypes.CDLL(library)
     library.phantom_calls_begin.argtypes = library.phantom_calls_follow.argtypes = (ctypes.c_int64, ctypes.c_int64)
+    library.phantom_calls_here.argtypes = (ctypes.c_bool,)
     return library
 
 
@@ -58,13 +66,15 @@ class Agent:
         self.tells_timeline = os.environ.get("FATHOM_PHANTOM_TIMELINE") == "1"
         self.stubs = stubs()
         self.values = values.Values(self.stubs, calls())
+        self.rank = int(os.environ.get("RANK") or 0)
         self.steps = {}   # optimizer -> steps
+        self.step_ends = []  # when the step before the first of these ended, and so on
         self.marks = []   # (time_us, the phase that begins)
         self.peaks = {}   # by device, of the allocator, also before the script has reset them
         self.owners = {}  # address -> (time_us, component)
         self.unseen = {}  # operator -> how often it read what nobody follows
         self.refusal = None  # of memory, since the last step
-        self.survived = 0    # refusals after which steps went on
+        self.survived = {}   # device -> refusals after which steps went on
         self.used = False
 
     # ---- what is heard
@@ -72,11 +82,23 @@ class Agent:
     def begin(self):
         """CUDA is there."""
         self.used = True
-        write({"finished": False, "used_gpu": True, "rank": rank()})
+        self.tell_begin()
         torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="python",
                                                  max_entries=MOST_EVENTS)
         torch._C._cuda_attach_out_of_memory_observer(self.refused)
         self.mark("forward")
+
+    def tell_begin(self):
+        write({"finished": False, "used_gpu": self.used, "rank": self.rank})
+
+    def joined(self):
+        """The script's group of processes."""
+        self.rank = torch.distributed.get_rank()
+        self.tell_begin()
+
+    def forked(self):
+        """In the child, which cannot use the GPU that its parent uses."""
+        self.used = False
 
     def mark(self, phase):
         if not self.marks or self.marks[-1][1] != phase:
@@ -99,15 +121,17 @@ class Agent:
 
     def after_step(self, optimizer, args, kwargs):
         self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
+        self.step_ends[self.step() - 1:] = [now()]  # that of several optimizers is the last one's
         for state in optimizer.state.values():
             for value in state.values() if isinstance(state, dict) else ():
                 self.own(value, "optimizer_states")
         self.mark("forward")
-        if "RANK" in os.environ:
+        if is_one_of_several():
             time.sleep(WATCHDOG)
         if self.refusal is not None:
+            device = self.refusal["device"]
+            self.survived[device] = self.survived.get(device, 0) + 1
             self.refusal = None
-            self.survived += 1
         if self.last_step and self.step() >= self.last_step:
             self.stubs.phantom_leave_ranks()  # the others go on to their own last step
             raise SystemExit(0)
@@ -129,7 +153,7 @@ class Agent:
             for kind in ("requested", "allocated", "reserved"):
                 peaks[kind] = max(peaks.get(kind, 0), statistics.get(f"{kind}_bytes.all.peak", 0))
 
-    def heard_read(self, to, address, size):
+    def heard_read(self, to, _, size):
         """Whether what is read has been put there."""
         if self.values.answer(to, size):
             return True
@@ -147,9 +171,6 @@ class Agent:
                 for tensor in (*each._parameters.values(), *each._buffers.values()):
                     self.own(tensor, "weights")
 
-    def steps_before(self, time_us):
-        return sum(1 for when, phase in self.marks if phase == "optimizer_step" and when <= time_us)
-
     def report(self):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing else is left to be ended
@@ -166,12 +187,13 @@ class Agent:
         refused = self.refusal["device"] if self.refusal is not None else None
         devices = [each for each, peaks in self.peaks.items() if peaks["reserved"] or each == refused] or [0]
         for device in devices:
-            trace = peak.Trace(traces[device], self.marks)
-            write({"finished": True, "used_gpu": True, "rank": rank(), "device": device, "steps": self.step(),
+            trace = peak.Trace(traces[device], self.marks, self.step_ends)
+            write({"finished": True, "used_gpu": True, "rank": self.rank, "device": device, "steps": self.step(),
                    **self.peaks[device], "allocated_at_end": torch.cuda.memory_allocated(device),
-                   "reserved_at_end": torch.cuda.memory_reserved(device),
-                   "peak": trace.told(self.owners, self.steps_before),
-                   "refusal": self.refusal if device == refused else None, "survived": self.survived, "reads": reads,
+                   "reserved_at_end": torch.cuda.memory_reserved(device), "peak": trace.told(self.owners),
+                   "refusal": self.refusal if device == refused else None,
+                   "survived": self.survived.get(device, 0),
+                   "reads": reads if device == devices[0] else [],  # they are the process's
                    "timeline": trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None},
                   of_device="" if device == devices[0] else f"-{device}")
 
@@ -204,10 +226,6 @@ def objection():
     return ""
 
 
-def rank():
-    return int(os.environ.get("RANK") or 0)
-
-
 def write(answer, of_device=""):
     """Of this process: in the place of what it told before."""
     path = os.path.join(os.environ["FATHOM_PHANTOM_REPORT"], f"{os.getpid()}{of_device}.json")
@@ -216,8 +234,8 @@ def write(answer, of_device=""):
     os.replace(path + ".part", path)
 
 
-def tell_when_terminated():
-    """A launcher ends all ranks when one has failed: they tell what they took until then."""
+def tell_when_terminated(stubs):
+    """Who has started several processes ends all when one has failed: they tell what they took until then."""
     process = os.getpid()
 
     def end(number, frame):
@@ -226,9 +244,37 @@ def tell_when_terminated():
             os.kill(os.getpid(), number)
         raise SystemExit(128 + number)
 
-    is_rank = "RANK" in os.environ and threading.current_thread() is threading.main_thread()
-    if is_rank and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+    is_rank = "RANK" in os.environ or multiprocessing.parent_process() is not None
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_rank and is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, end)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        stubs.phantom_ends_waits(each)
+
+
+def called_after(modules, name, then):
+    """A function of the modules calls another one as it ends."""
+    original = getattr(modules[0], name)
+
+    @functools.wraps(original)
+    def calling(*args, **kwargs):
+        result = original(*args, **kwargs)
+        then()
+        return result
+
+    for module in modules:
+        setattr(module, name, calling)
+
+
+def follow_threads(values):
+    start = threading.Thread.start
+
+    @functools.wraps(start)
+    def followed(thread):
+        thread.run = values.follow_thread(thread.run)
+        start(thread)
+
+    threading.Thread.start = followed
 
 
 def attach():
@@ -277,5 +323,12 @@ def attach():
     if os.environ.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
         holes.attach(os.environ["FATHOM_PHANTOM_REPORT"])
     agent.values.begin()
+    follow_threads(agent.values)
+    if torch.distributed.is_available():
+        called_after((torch.distributed, torch.distributed.distributed_c10d), "init_process_group", agent.joined)
+    os.register_at_fork(after_in_child=agent.forked)
     atexit.register(agent.report)
-    tell_when_terminated()
+    # Forked children of multiprocessing end without what atexit has.
+    multiprocessing.util.register_after_fork(agent, lambda each: multiprocessing.util.Finalize(None, each.report,
+                                                                                               exitpriority=0))
+    tell_when_terminated(agent.stubs)

@@ -5,6 +5,7 @@ of that one, and checkpoint files as transformers saves them: with true names, s
 numbers would lie. They take no room on a disk, and what the model takes of a GPU is the same, for it decides nothing by
 weights.
 """
+import copy
 import functools
 import json
 import os
@@ -61,16 +62,15 @@ def attach(place):
     except ImportError:
         return
     original = PreTrainedModel.from_pretrained.__func__
-    made = {}  # (class, folder) -> the other one
+    made = {}  # (class, folder, configuration) -> the other one
 
-    def other(model_class, folder):
-        config = model_class.config_class.from_pretrained(folder)
-        if getattr(config, "quantization_config", None):
+    def other(model_class, folder, own, config):
+        if getattr(own, "quantization_config", None):
             raise RuntimeError(f"fathom phantom: {folder} is of quantized weights, and --no-weights makes none; "
                                "give it their files, or the config.json of the model as it was before")
-        dtype = getattr(config, "dtype", None) or getattr(config, "torch_dtype", None) or torch.float32
+        dtype = getattr(own, "dtype", None) or getattr(own, "torch_dtype", None) or torch.float32
         with torch.device("meta"):
-            model = model_class(config).to(dtype)
+            model = model_class(copy.deepcopy(config)).to(dtype)
         path = tempfile.mkdtemp(dir=place)
         save(model, path)
         for name in os.listdir(folder):
@@ -81,9 +81,13 @@ def attach(place):
     @functools.wraps(original)
     def from_pretrained(model_class, folder, *args, **kwargs):
         if isinstance(folder, (str, os.PathLike)) and lacks_weights(folder):
-            key = (model_class, os.path.abspath(folder))
+            own = model_class.config_class.from_pretrained(folder)
+            config = kwargs.get("config") or own
+            if isinstance(config, (str, os.PathLike)):
+                config = model_class.config_class.from_pretrained(config)
+            key = (model_class, os.path.abspath(folder), config.to_json_string())
             if key not in made:
-                made[key] = other(*key)
+                made[key] = other(model_class, folder, own, config)
             model = original(model_class, made[key], *args, **kwargs)
             model.name_or_path = model.config._name_or_path = os.fspath(folder)
             return model

@@ -8,11 +8,14 @@ LEAST_PART = 1000  # of the whole, what a line must hold to be told
 
 
 class Trace:
-    """events: of one device, as torch.cuda.memory._snapshot() has them. marks: (time_us, the phase that begins)."""
+    """events: of one device, as torch.cuda.memory._snapshot() has them. marks: (time_us, the phase that begins).
+    step_ends: when steps of the optimizers ended.
+    """
 
-    def __init__(self, events, marks):
+    def __init__(self, events, marks, step_ends):
         self.events = events
         begins = [when for when, _ in marks]
+        self.step_ends = step_ends
         self.phases = [marks[max(0, bisect.bisect_right(begins, event["time_us"]) - 1)][1] for event in events]
         self.allocated = {}  # address -> the numbers of the events that took it
         self.freed = {}      # number of such an event -> that of its release
@@ -62,8 +65,8 @@ class Trace:
         frames = ((frame["filename"], frame["line"]) for frame in self.events[number].get("frames") or ())
         return line_of(frames) or f"within the {self.phases[number]} pass"
 
-    def told(self, owners, steps_before):
-        """As report/script_answer.h reads it. steps_before: how many steps had begun at a time."""
+    def told(self, owners):
+        """As report/script_answer.h reads it."""
         if self.at < 0:
             return {"requested": 0, "phase": "", "step": 0, "components": {}, "blocks": []}
         owned, backward = self.owned(owners), self.next_backward()
@@ -78,18 +81,17 @@ class Trace:
             group[1] += 1
         largest = sorted((each for each in groups.items() if each[1][0] * LEAST_PART >= self.peak),
                          key=lambda item: -item[1][0])[:MOST_BLOCKS]
-        phase = self.phases[self.at]
-        return {"requested": self.peak, "phase": phase, "components": components,
-                "step": steps_before(self.events[self.at]["time_us"]) + (phase != "optimizer_step"),
+        return {"requested": self.peak, "phase": self.phases[self.at], "components": components,
+                "step": bisect.bisect_right(self.step_ends, self.events[self.at]["time_us"]) + 1,
                 "blocks": [{"place": place, "component": component, "bytes": size, "count": count}
                            for (place, component), (size, count) in largest]}
 
     def stretch(self):
-        """The step with the peak: from the end of an optimizer's step to the end of the next one."""
-        ends = [number for number in range(1, len(self.events))
-                if self.phases[number - 1] == "optimizer_step" and self.phases[number] != "optimizer_step"]
-        after = bisect.bisect_right(ends, self.at)
-        return (ends[after - 1] if after else 0), (ends[after] if after < len(ends) else len(self.events))
+        """The step with the peak: the first of its events, and the first after it."""
+        times = [event["time_us"] for event in self.events]
+        after = bisect.bisect_right(self.step_ends, times[self.at])
+        begin, end = (bisect.bisect_left(times, when) for when in (0, *self.step_ends, times[-1] + 1)[after:after + 2])
+        return begin, end
 
     def timeline(self, owners):
         """The step with the peak, block by block, as report/script_answer.h reads it."""

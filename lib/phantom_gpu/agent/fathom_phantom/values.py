@@ -7,6 +7,7 @@ be finite, true for no condition, and where it decides a size, as large as it ca
 """
 import contextlib
 import ctypes
+import functools
 import math
 import sys
 import threading
@@ -79,7 +80,7 @@ class Values(TorchDispatchMode):
         self.told = {}      # (place, what, how) -> times
         self.limits = (LIMIT, LIMIT_OF_FLOATS)  # of the tensors that are followed
         self.collectives = collectives.Collectives(stubs, self.settle_storage)
-        self.counts = []    # that the operator which is called will ask the GPU for
+        self.here = threading.local()  # counts: that the operator which is called will ask the GPU for
 
     def begin(self):
         self.__enter__()
@@ -90,9 +91,21 @@ class Values(TorchDispatchMode):
 
     def end(self):
         if self.calls:
-            self.calls.phantom_calls_end()
+            self.calls.phantom_calls_here(False)
         else:
             self.__exit__(None, None, None)
+
+    def follow_thread(self, run):
+        """What a thread of the script runs, followed."""
+        @functools.wraps(run)
+        def followed():
+            if not self.calls:
+                with self:
+                    return run()
+            self.calls.phantom_calls_here(True)
+            return run()
+
+        return followed
 
     @contextlib.contextmanager
     def following(self, limits):
@@ -329,22 +342,23 @@ class Values(TorchDispatchMode):
         """LibTorch's own operator, which finds these numbers where a GPU would have put them."""
         masks = self.masks_of(rule, args)
         follows = [self.follows(each) and self.is_known(each) for each in masks]
-        self.counts = [int(on_cpu(each).count_nonzero()) if is_followed else each.numel()
-                       for each, is_followed in zip(masks, follows)]
+        self.here.counts = [int(on_cpu(each).count_nonzero()) if is_followed else each.numel()
+                            for each, is_followed in zip(masks, follows)]
         try:
             return func(*args, **kwargs)
         finally:
-            asked = len(masks) - len(self.counts)
-            self.counts = []
+            asked = len(masks) - len(self.here.counts)
+            self.here.counts = []
             for mask, is_followed in [*zip(masks, follows)][:asked]:
                 if not is_followed:
                     self.tell(f"how many of {mask.numel():,} are true: all", ASSUMED)
 
     def answer(self, to, size):
         """Whether a count has been put where the operator that is called will read it: whole numbers, one or a sum."""
-        if not self.counts:
+        counts = getattr(self.here, "counts", None)
+        if not counts:
             return False
-        left, numbers = self.counts.pop(0), (ctypes.c_int * (size // 4)).from_address(to)
+        left, numbers = counts.pop(0), (ctypes.c_int * (size // 4)).from_address(to)
         for i in range(len(numbers)):
             numbers[i] = min(left, 0x7FFFFFFF)
             left -= numbers[i]
