@@ -41,6 +41,8 @@ def play(python, row):
         said = (work / "words").read_text(encoding="utf-8", errors="replace").replace("\r", "\n")
     found = json.loads(text) if text else {"exit_status": None, "fits": False, "processes": []}
     found.pop("command", None)  # which names a folder of the machine's
+    for process in found["processes"]:
+        process["written"] = [os.path.relpath(each, work) for each in process["written"]]
     end = ended(row, found, said)
     if not end:
         print(f"{row.name} has ended otherwise than expected:\n{said[-4000:]}", flush=True)

@@ -81,6 +81,9 @@ class Phantom final : public Command {
             .not_negative(),
         {"--find-largest", varied_, "WORD",
          "Play COMMAND with other numbers in the place of that which follows WORD, and tell of the largest that fits"},
+        Option("--placements", placements_, "N",
+               "Play COMMAND so often, with the allocator's memory at other addresses each time (default: 1)")
+            .within(1, 64),
         Option("--no-weights", no_weights_, "",
                "Models of transformers need no files of weights: a config.json will do"),
         {"--page", page_, "FILE.html", "Also a page of it: the step that takes most, block by block"},
@@ -96,6 +99,7 @@ class Phantom final : public Command {
 
  private:
   report::ScriptAnswer play(const std::vector<std::string>& command) const;
+  report::ScriptAnswer play_placed(const std::vector<std::string>& command, int64_t placement) const;
   report::ScriptAnswer play_largest() const;
   void write_pages(const report::ScriptAnswer& answer) const;
   void refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const;
@@ -104,6 +108,7 @@ class Phantom final : public Command {
   config::GpuSpec gpu_;
   int64_t gpus_ = 1;
   int64_t steps_ = 0;
+  int64_t placements_ = 1;
   std::string varied_;
   bool no_weights_ = false;
   bool json_ = false;
@@ -147,9 +152,11 @@ void Phantom::write_pages(const report::ScriptAnswer& answer) const {
   write_file_atomically(snapshot_, page::snapshot_pickle(*record.predicted));
 }
 
-report::ScriptAnswer Phantom::play(const std::vector<std::string>& command) const {
+report::ScriptAnswer Phantom::play_placed(const std::vector<std::string>& command, int64_t placement) const {
   const TemporaryFolder folder;
-  const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", pretended(gpu_),
+  phantom_gpu::PhantomGpu gpu = pretended(gpu_);
+  gpu.placement = static_cast<uint64_t>(placement);
+  const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", gpu,
                                                    {.report = folder.path(),
                                                     .steps = steps_,
                                                     .devices = gpus_,
@@ -167,6 +174,19 @@ report::ScriptAnswer Phantom::play(const std::vector<std::string>& command) cons
   }
   if (answer.processes.empty()) refuse_silence(all, answer.exit_status);
   return answer;
+}
+
+// Of the first placement in which it does not fit, else of the first one.
+report::ScriptAnswer Phantom::play(const std::vector<std::string>& command) const {
+  report::ScriptAnswer told = play_placed(command, 0);
+  report::ScriptAnswer::Placements all = report::placements_of(told);
+  for (int64_t placement = 1; placement < placements_ && (told.exit_status == 0 || !told.fits()); ++placement) {
+    report::ScriptAnswer answer = play_placed(command, placement);
+    all.add(report::placements_of(answer));
+    if (told.fits() && (!answer.fits() || answer.exit_status != 0)) told = std::move(answer);
+  }
+  told.placements = all;
+  return told;
 }
 
 // Of the largest number that fits; where not even 1 does, of that.

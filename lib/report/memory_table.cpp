@@ -15,6 +15,8 @@
 namespace fathom::report {
 namespace {
 
+bool is_point(const plan::ByteRange& range) { return range.lowest == range.highest; }
+
 using memory::Component;
 using memory::Memory;
 using memory::Phase;
@@ -92,7 +94,6 @@ std::string phase_table(const Memory& dry_run, const Memory* measured) {
 }
 
 std::string allocator_table(const plan::GpuBytes& gpu, const plan::Measured* measured) {
-  const auto is_point = [](const plan::ByteRange& range) { return range.lowest == range.highest; };
   const bool ranges = !is_point(gpu.allocated_range) || !is_point(gpu.reserved_range);
   Columns columns = {{"GPU allocator, peak", Align::kLeft}, {"dry run"}, kRounded};
   if (measured) columns.insert(columns.end(), {{"measured"}, {ranges ? "in range" : "off by"}});
@@ -123,12 +124,7 @@ std::string allocator_table(const plan::GpuBytes& gpu, const plan::Measured* mea
            format_count(gpu.allocated_range.highest) + " and reserves at most " +
            format_count(gpu.reserved_range.highest) + " bytes, a bound\n";
   }
-  const auto range = [&](const plan::ByteRange& of) {
-    return format_count(of.lowest) + (is_point(of) ? "" : " … " + format_count(of.highest));
-  };
-  return table.format() + "Over " + format_count(gpu.placements) +
-         " placements of the allocator's segments: allocated " + range(gpu.allocated_range) + ", reserved " +
-         range(gpu.reserved_range) + "\n";
+  return table.format() + format_placements(gpu.placements, gpu.allocated_range, gpu.reserved_range) + "\n";
 }
 
 std::string describe_run(const plan::Plan& plan) {
@@ -286,6 +282,14 @@ std::string describe_agreement(const Memory& dry_run, const Memory& measured, bo
   text += ".";
   if (!alone.empty()) text += " Not compared: " + alone + ".";
   return text + "\n";
+}
+
+std::string format_placements(int64_t placements, const plan::ByteRange& allocated, const plan::ByteRange& reserved) {
+  const auto range = [](const plan::ByteRange& of) {
+    return format_count(of.lowest) + (is_point(of) ? "" : " … " + format_count(of.highest));
+  };
+  return "Over " + format_count(placements) + " placements of the allocator's segments: allocated " + range(allocated) +
+         ", reserved " + range(reserved);
 }
 
 std::string format_plan(const plan::Plan& plan) {

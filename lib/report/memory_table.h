@@ -13,6 +13,9 @@ namespace fathom::report {
 // ended_early: the run took fewer steps than its plan has; that it needed less is then no fault of the plan.
 std::string describe_agreement(const memory::Memory& dry_run, const memory::Memory& measured, bool ended_early = false);
 
+// "Over 4 placements of the allocator's segments: allocated 10 … 12, reserved 20": bytes, without an end.
+std::string format_placements(int64_t placements, const plan::ByteRange& allocated, const plan::ByteRange& reserved);
+
 // A plan in short, before the run that will have format_memory at its end: what was played, the peak with its largest
 // components, whether it fits.
 std::string format_plan(const plan::Plan& plan);

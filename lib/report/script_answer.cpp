@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json_reason.h"
 #include "base/numbers.h"
+#include "report/memory_table.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -110,6 +112,16 @@ std::string format_reads(const ScriptAnswer& answer, int64_t rank) {
   return text;
 }
 
+std::string format_written(const ScriptAnswer& answer) {
+  std::set<std::string> folders;
+  for (const ScriptProcess& process : answer.processes) folders.insert(process.written.begin(), process.written.end());
+  if (folders.empty()) return "";
+  std::string text =
+      "Files that the script wrote hold none of the numbers a GPU would have computed; a mark says so in:\n";
+  for (const std::string& folder : folders) text += "  " + folder + "\n";
+  return text;
+}
+
 std::string name_of(const ScriptProcess& process) {
   return "Rank " + format_count(process.rank) + ", GPU " + format_count(process.device);
 }
@@ -135,6 +147,22 @@ const ScriptProcess& fullest_of(const std::vector<ScriptProcess>& processes) {
   return *std::max_element(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
     return std::pair(a.refusal.has_value(), a.reserved) < std::pair(b.refusal.has_value(), b.reserved);
   });
+}
+
+ScriptAnswer::Placements placements_of(const ScriptAnswer& answer) {
+  const ScriptProcess& fullest = fullest_of(answer.processes);
+  return {.tried = 1,
+          .refused = answer.fits() ? 0 : 1,
+          .allocated = {fullest.allocated, fullest.allocated},
+          .reserved = {fullest.reserved, fullest.reserved}};
+}
+
+void ScriptAnswer::Placements::add(const Placements& other) {
+  tried += other.tried;
+  refused += other.refused;
+  for (const auto& [range, another] : {std::pair(&allocated, other.allocated), std::pair(&reserved, other.reserved)}) {
+    *range = {std::min(range->lowest, another.lowest), std::max(range->highest, another.highest)};
+  }
 }
 
 std::string describe(const ScriptProcess::Refusal& refusal) {
@@ -181,6 +209,7 @@ ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& ori
     process.reads.push_back({each.at("place").get<std::string>(), each.at("what").get<std::string>(),
                              each.at("how").get<std::string>(), count_at(each, "times")});
   }
+  for (const Json& each : value.at("written")) process.written.push_back(each.get<std::string>());
   return process;
 } catch (const nlohmann::json::exception& error) {
   throw Error(origin + " has another form than expected: " + reason_of(error));
@@ -194,7 +223,8 @@ std::string format_script(const ScriptAnswer& answer) {
   const ScriptProcess& fullest = fullest_of(answer.processes);
   std::string text;
   if (answer.processes.size() > 1) text += format_all(answer.processes) + "\n" + name_of(fullest) + ":\n\n";
-  text += format_bytes_of(fullest) + "\n" + format_peak(fullest) + "\n" + format_reads(answer, fullest.rank) + "\n";
+  text += format_bytes_of(fullest) + "\n" + format_peak(fullest) + "\n" + format_reads(answer, fullest.rank) +
+          format_written(answer) + "\n";
   for (const ScriptProcess& process : answer.processes) {
     const std::string name = answer.processes.size() > 1 ? name_of(process) + ": " : "";
     if (process.refusal) text += name + describe(*process.refusal) + ".\n";
@@ -217,6 +247,11 @@ std::string format_script(const ScriptAnswer& answer) {
   text += answer.fits() ? "Fits: " + on + ", of which " + (answer.gpus > 1 ? "at most " : "") + format_bytes(reserved) +
                               " were reserved; " + took + ".\n"
                         : "Does not fit: " + on + "; " + took + ".\n";
+  if (const auto& placements = answer.placements; placements.tried > 1) {
+    text += format_placements(placements.tried, placements.allocated, placements.reserved) +
+            (placements.refused > 0 ? "; in " + format_count(placements.refused) + " of them memory ran out" : "") +
+            ".\n";
+  }
   if (answer.found) {
     text += answer.found->number == 0
                 ? "Not even " + answer.found->word + " 1 fits.\n"
@@ -261,11 +296,18 @@ Json script_json(const ScriptAnswer& answer) {
           {{"step", process.peak_step}, {"phase", process.peak_phase}, {"components", components}, {"blocks", blocks}}},
          {"refusal", refusal},
          {"survived", process.survived},
-         {"reads", reads}});
+         {"reads", reads},
+         {"written", process.written}});
   }
   Json found = nullptr;
   if (answer.found) found = {{"word", answer.found->word}, {"number", answer.found->number}};
+  const auto range = [](const plan::ByteRange& of) { return Json{of.lowest, of.highest}; };
   return {{"found", found},
+          {"placements",
+           {{"tried", answer.placements.tried},
+            {"refused", answer.placements.refused},
+            {"allocated", range(answer.placements.allocated)},
+            {"reserved", range(answer.placements.reserved)}}},
           {"gpu", answer.gpu.name},
           {"gpus", answer.gpus},
           {"memory_bytes", answer.gpu.memory_bytes},

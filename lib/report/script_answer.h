@@ -11,6 +11,7 @@
 #include "config/devices.h"
 #include "memory/component.h"
 #include "memory/timeline.h"
+#include "plan/plan.h"
 
 namespace fathom::report {
 
@@ -54,6 +55,7 @@ struct ScriptProcess {
     int64_t times = 0;
   };
   std::vector<Read> reads;
+  std::vector<std::string> written = {};  // folders with files that hold such numbers, with the first GPU too
 
   // Throws Error for another form.
   static ScriptProcess from_json(const Json& value, const std::string& origin);
@@ -73,11 +75,20 @@ struct ScriptAnswer {
     int64_t number = 0;
   };
   std::optional<Found> found = {};
+  // Of the fullest process, where the command was played with segments at other addresses too.
+  struct Placements {
+    int64_t tried = 1, refused = 0;
+    plan::ByteRange allocated, reserved;
+    void add(const Placements& other);
+  };
+  Placements placements = {};
   bool fits() const;  // no process has ended for want of memory
 };
 
 // The one that tells most: that whose memory ran out, else the first of those that reserved most. There is one.
 const ScriptProcess& fullest_of(const std::vector<ScriptProcess>& processes);
+// Of what was played in one.
+ScriptAnswer::Placements placements_of(const ScriptAnswer& answer);
 // "Out of memory in step 2, backward: 1.00 GiB could not be had …".
 std::string describe(const ScriptProcess::Refusal& refusal);
 std::string format_script(const ScriptAnswer& answer);

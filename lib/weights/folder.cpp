@@ -62,7 +62,7 @@ bool is_phantom(const std::filesystem::path& folder) {
 void refuse_phantom(const std::filesystem::path& folder) {
   if (!is_phantom(folder)) return;
   throw Error(folder.string() + ": belongs to a run that was played on a phantom GPU; its weights are not real",
-              "train without --phantom-gpu to make a model");
+              "train on a real device to make a model");
 }
 
 ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(find_model(path)) {

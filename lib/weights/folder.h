@@ -12,7 +12,8 @@
 
 namespace fathom::weights {
 
-// A run folder with this file was played on a phantom GPU: its tensors are no one's weights.
+// A folder with this file was written on a phantom GPU, by a run of fathom or by a script
+// (phantom_gpu/agent/fathom_phantom/written.py): its tensors are no one's weights.
 inline constexpr char kPhantomMark[] = "phantom-run.txt";
 // True if the folder, or the one that holds it (a checkpoint's), bears the mark.
 bool is_phantom(const std::filesystem::path& folder);

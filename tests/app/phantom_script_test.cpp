@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <sstream>
 
 namespace fathom::app {
 namespace {
@@ -196,6 +198,29 @@ except RuntimeError as error:
   EXPECT_TRUE(read(19, "read")) << "a kernel may have written it: " << reads;
 }
 
+TEST_F(PhantomScript, ShowsNoNumberThatIsNone) {
+  const std::string script = R"(
+import os, pickle
+for folder in ("before", "after"): os.mkdir(folder)
+known, weight = torch.tensor([2.0]).cuda(), torch.nn.Parameter(torch.randn(4, 3, device="cuda"))
+torch.save({"known": known}, "before/known.pt")
+assert torch.load("before/known.pt")["known"].item() == 2.0
+loss = (torch.ones(2, 4, device="cuda") @ weight).sum()
+print("loss", loss.item(), f"{loss.item() / 3:.4f}|{loss.item():>9.2f}|{loss:.3e}", round(1 - loss.item(), 2), loss)
+assert torch.arange(4, device="cuda").sum().item() == 6
+assert type(pickle.loads(pickle.dumps(loss.item()))) is float and loss.item() < 2
+torch.save({"weight": weight}, "after/model.pt")
+)";
+  const Outcome outcome = play(script);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.errors, HasSubstr("loss unknown unknown|  unknown|unknown unknown "
+                                        "tensor(unknown, size=(), dtype=torch.float32, device='cuda:0')\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("a mark says so in:\n  " + (folder_ / "after").string()));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "before" / "phantom-run.txt"));
+  write("after/config.json", R"({"model_type": "llama"})");
+  EXPECT_THAT(run("inspect after").output, HasSubstr("no weight in this folder is real"));
+}
+
 // It is LibTorch's own operator that makes room for them, with all that it needs besides.
 TEST_F(PhantomScript, TakesWhatMasksTake) {
   const Json answer = told(R"(
@@ -333,6 +358,18 @@ rows = torch.zeros(int(sys.argv[2]) << 20, 256, device="cuda", dtype=torch.uint8
   EXPECT_THAT(found.output, HasSubstr("The largest rows that fits is 7."));
   EXPECT_THAT(found.errors, AllOf(HasSubstr("with rows 4 it fits"), HasSubstr("with rows 8 it does not fit")));
   EXPECT_THAT(run(with + "2").errors, HasSubstr("no word of the command gives rows"));
+}
+
+TEST_F(PhantomScript, IsPlayedWithSegmentsAtOtherAddresses) {
+  const Outcome outcome = play("print(torch.ones(1 << 26, device='cuda').data_ptr())", "--gpu H100 --placements 3");
+  EXPECT_THAT(outcome.output,
+              HasSubstr("Over 3 placements of the allocator's segments: allocated 268,435,456, reserved"));
+  std::istringstream lines(outcome.errors);
+  std::set<std::string> addresses;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of("0123456789") == std::string::npos) addresses.insert(line);
+  }
+  EXPECT_EQ(addresses.size(), 3U) << outcome.errors;
 }
 
 TEST_F(PhantomScript, IsTheScriptAsItWouldRunByItself) {

@@ -32,7 +32,8 @@ Json written() {
             {"blocks", {{{"place", "train.py:8"}, {"component", "activations"}, {"bytes", 2'000'000}, {"count", 2}}}}}},
           {"refusal", nullptr},
           {"survived", 0},
-          {"reads", Json::array()}};
+          {"reads", Json::array()},
+          {"written", Json::array()}};
 }
 
 ScriptAnswer answer_of(const Json& value) {
@@ -70,6 +71,19 @@ TEST(ScriptAnswer, TellsReadsByPlaceAndOnce) {
   EXPECT_THAT(text, AllOf(HasSubstr("save.py:9: 4 numbers, 60 times"), HasSubstr("and 1 other place"),
                           Not(HasSubstr("No number"))));
   EXPECT_EQ(script_json(answer_of(value)).at("processes").at(0).at("reads").size(), 14U);
+}
+
+TEST(ScriptAnswer, TellsARangeOverPlacements) {
+  ScriptAnswer answer = answer_of(written()), refused = answer;
+  EXPECT_THAT(format_script(answer), Not(HasSubstr("placements")));
+  refused.processes[0].reserved = 30'000'000;
+  refused.processes[0].refusal = ScriptProcess::Refusal{.phase = "forward", .place = "a.py:3"};
+  answer.placements = placements_of(answer);
+  answer.placements.add(placements_of(refused));
+  EXPECT_THAT(format_script(answer),
+              HasSubstr("Over 2 placements of the allocator's segments: allocated 3,100,000, reserved\n  "
+                        "20,000,000 … 30,000,000; in 1 of them memory ran out."));
+  EXPECT_EQ(script_json(answer).at("placements").at("reserved"), Json({20'000'000, 30'000'000}));
 }
 
 TEST(ScriptAnswer, DoesNotFitWhereMemoryRanOut) {

@@ -20,7 +20,7 @@ import time
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from fathom_phantom import collectives, holes, peak, values
+from fathom_phantom import collectives, holes, peak, unknown, values, written
 from fathom_phantom.places import frames_from, line_of
 
 MOST_EVENTS = 4_000_000  # of the allocator that are kept; a step of a large model has some 10,000
@@ -66,6 +66,7 @@ class Agent:
         self.tells_timeline = os.environ.get("FATHOM_PHANTOM_TIMELINE") == "1"
         self.stubs = stubs()
         self.values = values.Values(self.stubs, calls())
+        self.written = written.Written(self.values)
         self.rank = int(os.environ.get("RANK") or 0)
         self.steps = {}   # optimizer -> steps
         self.step_ends = []  # when the step before the first of these ended, and so on
@@ -193,7 +194,9 @@ class Agent:
                    "reserved_at_end": torch.cuda.memory_reserved(device), "peak": trace.told(self.owners),
                    "refusal": self.refusal if device == refused else None,
                    "survived": self.survived.get(device, 0),
-                   "reads": reads if device == devices[0] else [],  # they are the process's
+                   # Both are the process's.
+                   "reads": reads if device == devices[0] else [],
+                   "written": sorted(self.written.folders) if device == devices[0] else [],
                    "timeline": trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None},
                   of_device="" if device == devices[0] else f"-{device}")
 
@@ -305,17 +308,8 @@ def attach():
             return reset(*args, **kwargs)
 
         module.reset_peak_memory_stats = folding
-    shown = torch._tensor_str._str
-
-    def shown_from_cpu(tensor, *, tensor_contents=None):
-        """LibTorch's Python writes a tensor where nobody follows values."""
-        is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor_contents is None
-        if not is_plain or not tensor.is_cuda:
-            return shown(tensor, tensor_contents=tensor_contents)
-        text = shown(tensor.detach().cpu())
-        return f"{text[:-1]}, device='{tensor.device}')" if text.endswith(")") else text
-
-    torch._tensor_str._str = shown_from_cpu
+    unknown.follow_items(agent.values)
+    agent.written.begin()
     # Lives as long as the process.
     agent.reader = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
     agent.stubs.phantom_on_read(agent.reader)

@@ -25,6 +25,8 @@ SPECIAL = ("aten::_local_scalar_dense", "aten::equal", "aten::_to_copy", "aten::
 OVERFLOW = "aten::_amp_foreach_non_finite_check_and_unscale_"
 # What torch.tensor makes a tensor of comes by a way that no mode sees.
 LIFTS = ("aten::lift_fresh", "aten::lift")
+# It puts another storage under a tensor, and writes into none.
+SETS = "aten::set_"
 ASKED, MADE_EMPTY, PLAIN, DECIDED, MOVING = range(5)  # as calls.cpp has them
 
 
@@ -34,7 +36,7 @@ class Rule:
     def __init__(self, func):
         schema = func._schema
         self.name = schema.name
-        self.is_view = func.is_view
+        self.is_view = func.is_view or self.name == SETS
         self.sent, self.is_collective = collectives.sent_by(self.name)
         # Of one argument alone, what is sent is what is changed; `send` changes nothing.
         self.changes_sent = self.sent == 0 and self.name.endswith("_")
@@ -52,7 +54,7 @@ class Rule:
     def kind_of_call(self):
         """What calls.cpp needs to know."""
         name = self.name
-        if not name.startswith("aten::") or name in LIFTS:
+        if not name.startswith("aten::") or name in LIFTS or name == SETS:
             return ASKED
         if name in EMPTY:
             return MADE_EMPTY

@@ -80,7 +80,9 @@ class Values(TorchDispatchMode):
         self.told = {}      # (place, what, how) -> times
         self.limits = (LIMIT, LIMIT_OF_FLOATS)  # of the tensors that are followed
         self.collectives = collectives.Collectives(stubs, self.settle_storage)
-        self.here = threading.local()  # counts: that the operator which is called will ask the GPU for
+        # counts: that the operator which is called will ask the GPU for. made_up: the number that was read last is.
+        self.here = threading.local()
+        self.has_brought = False  # numbers that nobody knows to the host
 
     def begin(self):
         self.__enter__()
@@ -302,6 +304,7 @@ class Values(TorchDispatchMode):
             self.tell("whether to go on: yes", ASSUMED)
             return True
         self.tell("a number", READ)
+        self.here.made_up = True
         return 1.0 if tensor.is_floating_point() else False if tensor.dtype == torch.bool else 0
 
     def equal(self, func, args):
@@ -322,6 +325,7 @@ class Values(TorchDispatchMode):
                 each.fill_(1 if each.is_floating_point() else 0)
             if each.numel():
                 self.tell(f"{each.numel():,} numbers", READ)
+                self.has_brought = True
 
     def put(self, tensor, device):
         there = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
