@@ -74,7 +74,7 @@ void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
 
 void read_model(const fs::path& folder, Contents& contents) {
   contents.kind = "model";
-  if (fs::exists(folder / weights::kPhantomMark)) {
+  if (weights::is_phantom(folder)) {
     contents.kind = "phantom's run";
     contents.facts.emplace_back("phantom", "played on a phantom GPU: no weight in this folder is real");
     contents.details["phantom"] = true;

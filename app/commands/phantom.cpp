@@ -176,7 +176,7 @@ report::ScriptAnswer Phantom::play_placed(const std::vector<std::string>& comman
   return answer;
 }
 
-// Of the first placement in which it does not fit, else of the first one.
+// Of the first placement in which it does not fit or fails, else of the first one.
 report::ScriptAnswer Phantom::play(const std::vector<std::string>& command) const {
   report::ScriptAnswer told = play_placed(command, 0);
   report::ScriptAnswer::Placements all = report::placements_of(told);
@@ -225,8 +225,8 @@ report::ScriptAnswer Phantom::play_largest() const {
 int Phantom::run() const {
   check_address_space(gpu_, gpus_);
   const report::ScriptAnswer answer = varied_.empty() ? play(command_) : play_largest();
-  write_pages(answer);
   print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));
+  write_pages(answer);
   if (answer.exit_status != 0 && answer.fits()) {
     log_error("the script has ended with status " + std::to_string(answer.exit_status) +
               ", so this is what it took until then");

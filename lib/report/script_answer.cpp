@@ -117,7 +117,7 @@ std::string format_written(const ScriptAnswer& answer) {
   for (const ScriptProcess& process : answer.processes) folders.insert(process.written.begin(), process.written.end());
   if (folders.empty()) return "";
   std::string text =
-      "Files that the script wrote hold none of the numbers a GPU would have computed; a mark says so in:\n";
+      "Files that the script wrote hold none of the numbers a GPU would have computed; a list says which, in:\n";
   for (const std::string& folder : folders) text += "  " + folder + "\n";
   return text;
 }
@@ -160,6 +160,7 @@ ScriptAnswer::Placements placements_of(const ScriptAnswer& answer) {
 void ScriptAnswer::Placements::add(const Placements& other) {
   tried += other.tried;
   refused += other.refused;
+  if (other.refused > 0) return;  // it took less than it would have
   for (const auto& [range, another] : {std::pair(&allocated, other.allocated), std::pair(&reserved, other.reserved)}) {
     *range = {std::min(range->lowest, another.lowest), std::max(range->highest, another.highest)};
   }

@@ -75,7 +75,8 @@ struct ScriptAnswer {
     int64_t number = 0;
   };
   std::optional<Found> found = {};
-  // Of the fullest process, where the command was played with segments at other addresses too.
+  // Of the fullest process, where the command was played with segments at other addresses too. The ranges are of those
+  // in which it fits, beside the first one.
   struct Placements {
     int64_t tried = 1, refused = 0;
     plan::ByteRange allocated, reserved;

@@ -1,11 +1,15 @@
 // Opens a Hugging Face model folder: config.json, then model.safetensors or the shards of its index.
 #include "weights/folder.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "weights/hub.h"
 
@@ -52,11 +56,26 @@ bool holds_pickled_weights(const std::filesystem::path& folder) {
   return false;
 }
 
+bool holds_a_phantoms_file(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / kPhantomFiles)) return false;
+  std::istringstream list(read_file(folder / kPhantomFiles));
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream words(line);
+    int64_t bytes = 0, changed = 0;
+    std::string name;
+    struct stat status {};
+    if (!(words >> bytes >> changed >> std::ws) || !std::getline(words, name)) continue;
+    if (::stat((folder / name).c_str(), &status) != 0 || status.st_size != bytes) continue;
+    if (int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec == changed) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_phantom(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / kPhantomMark) ||
-         std::filesystem::exists(tidy_path(folder).parent_path() / kPhantomMark);
+         std::filesystem::exists(tidy_path(folder).parent_path() / kPhantomMark) || holds_a_phantoms_file(folder);
 }
 
 void refuse_phantom(const std::filesystem::path& folder) {

@@ -12,10 +12,13 @@
 
 namespace fathom::weights {
 
-// A folder with this file was written on a phantom GPU, by a run of fathom or by a script
-// (phantom_gpu/agent/fathom_phantom/written.py): its tensors are no one's weights.
+// A run folder with this file was played on a phantom GPU: its tensors are no one's weights.
 inline constexpr char kPhantomMark[] = "phantom-run.txt";
-// True if the folder, or the one that holds it (a checkpoint's), bears the mark.
+// Names the files beside it that a script has written on one (phantom_gpu/agent/fathom_phantom/written.py), a line each
+// behind two of words: bytes, nanoseconds of the last change, name.
+inline constexpr char kPhantomFiles[] = "phantom-files.txt";
+// True if the folder, or the one that holds it (a checkpoint's), bears the mark, or if a file of that list is still as
+// it was written.
 bool is_phantom(const std::filesystem::path& folder);
 // Throws Error if it does.
 void refuse_phantom(const std::filesystem::path& folder);

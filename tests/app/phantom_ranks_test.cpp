@@ -239,6 +239,27 @@ dist.all_reduce(number)
   EXPECT_THAT(outcome.output, HasSubstr("Rank 1 was killed, or crashed, before it could tell what it took"));
 }
 
+TEST_F(PhantomRanks, TellWhatTheyTookWhenTheirParentEndsThem) {
+  const Json answer = told(R"(
+import multiprocessing, time
+def train(rank, ready):
+    numbers = torch.ones(1 << 20, device="cuda")
+    ready.set()
+    time.sleep(60)
+if __name__ == "__main__":
+    for start in ("spawn", "fork"):
+        context = multiprocessing.get_context(start)
+        ready = context.Event()
+        child = context.Process(target=train, args=(0, ready))
+        child.start()
+        ready.wait()
+        child.terminate()
+        child.join()
+        assert child.exitcode == -15
+)");
+  EXPECT_EQ(answer.at("processes").size(), 2U);
+}
+
 TEST_F(PhantomRanks, AreToldOneByOne) {
   const Outcome outcome = play(std::string(kBegin) + R"(
 torch.empty((rank + 1) << 25, device="cuda")

@@ -74,14 +74,15 @@ TEST(ScriptAnswer, TellsReadsByPlaceAndOnce) {
 }
 
 TEST(ScriptAnswer, TellsARangeOverPlacements) {
-  ScriptAnswer answer = answer_of(written()), refused = answer;
+  ScriptAnswer answer = answer_of(written()), other = answer, refused = answer;
   EXPECT_THAT(format_script(answer), Not(HasSubstr("placements")));
-  refused.processes[0].reserved = 30'000'000;
+  other.processes[0].reserved = 30'000'000;
   refused.processes[0].refusal = ScriptProcess::Refusal{.phase = "forward", .place = "a.py:3"};
   answer.placements = placements_of(answer);
+  answer.placements.add(placements_of(other));
   answer.placements.add(placements_of(refused));
   EXPECT_THAT(format_script(answer),
-              HasSubstr("Over 2 placements of the allocator's segments: allocated 3,100,000, reserved\n  "
+              HasSubstr("Over 3 placements of the allocator's segments: allocated 3,100,000, reserved\n  "
                         "20,000,000 … 30,000,000; in 1 of them memory ran out."));
   EXPECT_EQ(script_json(answer).at("placements").at("reserved"), Json({20'000'000, 30'000'000}));
 }

@@ -46,8 +46,9 @@ Mode& mode() {
   return held;
 }
 
-// Elements of a tensor that is followed.
+// Elements of a tensor that is followed; on a thread that says so, all are.
 std::atomic<int64_t> limit = 0, limit_of_floats = 0;
+thread_local bool follows_all = false;
 
 std::shared_mutex mutex;
 std::unordered_map<const c10::FunctionSchema*, Kind> kinds;
@@ -87,7 +88,7 @@ const void* storage_of(const at::Tensor& tensor) {
 bool is_followed(const at::Tensor& tensor) {
   const int64_t count = tensor.numel();
   if (count == 0) return true;
-  if (count > (tensor.is_floating_point() ? limit_of_floats : limit)) return false;
+  if (!follows_all && count > (tensor.is_floating_point() ? limit_of_floats : limit)) return false;
   return phantom_knows(storage_of(tensor));
 }
 
@@ -189,16 +190,15 @@ void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::S
 
 // Called by values.py.
 extern "C" {
-// Tensors of up to so many elements.
-void phantom_calls_follow(int64_t elements, int64_t elements_of_floats) {
-  limit = elements;
-  limit_of_floats = elements_of_floats;
-}
+// Of this thread, tensors of any size, or those of up to the elements that phantom_calls_begin has set.
+void phantom_calls_follow_all(bool all) { follows_all = all; }
 // Whether what this thread calls is followed, and those that its backward passes run on.
 void phantom_calls_here(bool follows) { c10::impl::tls_set_dispatch_key_included(kHere, follows); }
-// From now on, on this thread and where phantom_calls_here says so. The mode was entered.
+// From now on, on this thread and where phantom_calls_here says so, tensors of up to so many elements. The mode was
+// entered.
 void phantom_calls_begin(int64_t elements, int64_t elements_of_floats) {
-  phantom_calls_follow(elements, elements_of_floats);
+  limit = elements;
+  limit_of_floats = elements_of_floats;
   mode() = c10::impl::TorchDispatchModeTLS::pop_stack();
   phantom_calls_here(true);
 }

@@ -14,7 +14,19 @@ static __thread const char* operator_name;
 
 static int order(const void* left, const void* right) { return left < right ? -1 : left > right; }
 
+static void forget_stale_fills(void) {
+  if (!atomic_exchange_explicit(&is_stale, false, memory_order_relaxed)) return;
+  pthread_mutex_lock(&mutex);
+  while (filled) {
+    const void* storage = *(const void**)filled;  // a tree begins with its root, and that with its key
+    tdelete(storage, &known, order);
+    tdelete(storage, &filled, order);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
 void phantom_know(const void* storage, bool by_fill) {
+  forget_stale_fills();
   pthread_mutex_lock(&mutex);
   tsearch(storage, &known, order);
   if (by_fill) {
@@ -33,26 +45,14 @@ void phantom_forget(const void* storage) {
 }
 
 bool phantom_knows(const void* storage) {
+  forget_stale_fills();
   pthread_mutex_lock(&mutex);
   const bool found = tfind(storage, &known, order) != NULL;
   pthread_mutex_unlock(&mutex);
   return found;
 }
 
-static void forget_fills(void) {
-  pthread_mutex_lock(&mutex);
-  while (filled) {
-    const void* storage = *(const void**)filled;  // a tree begins with its root, and that with its key
-    tdelete(storage, &known, order);
-    tdelete(storage, &filled, order);
-  }
-  pthread_mutex_unlock(&mutex);
-}
-
-void phantom_operator_begins(const char* name) {
-  if (atomic_exchange_explicit(&is_stale, false, memory_order_relaxed)) forget_fills();
-  operator_name = name;
-}
+void phantom_operator_begins(const char* name) { operator_name = name; }
 void phantom_operator_ends(void) { operator_name = NULL; }
 const char* phantom_operator(void) { return operator_name; }
 void phantom_launched_alone(void) { atomic_store_explicit(&is_stale, true, memory_order_relaxed); }

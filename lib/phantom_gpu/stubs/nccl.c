@@ -341,7 +341,7 @@ int nccl_tell_all(struct communicator* of, const void* from, void* to, size_t by
   work_room = room;
   depth = of_depth;
   for (int i = 0; i < of->size && !result; i++) {
-    if (of->clique->ranks[i].presence != kEnded) continue;
+    if (!has_ended(&of->clique->ranks[i], of->clique->ranks[of->rank].given)) continue;
     nccl_say("rank %d asks of all what rank %d has ended before, after the steps asked for", of->rank, i);
     return kRemoteError;
   }

@@ -95,7 +95,7 @@ char* nccl_bytes_of(const struct nccl_clique* clique, int rank);
 char* nccl_message(const struct nccl_clique* clique, int from, int to, long number);
 // Whether the process of a rank that has joined has ended.
 bool nccl_is_dead(const struct nccl_clique* clique, int rank);
-// Whether a rank of any clique of this process is of another one that has ended, or ended its script early.
+// Whether a rank of any clique of this process has ended its script early, or its process has ended.
 bool nccl_someone_ended(void);
 // Says for ncclGetLastError why a call of this thread fails, on stderr too.
 void nccl_say(const char* format, ...) __attribute__((format(printf, 1, 2)));
@@ -107,11 +107,9 @@ const char* nccl_said(void);
 void nccl_rest(long looks);
 // Why a rank will not do what is awaited of it; null: it may yet.
 const char* nccl_end_of(const struct nccl_clique* clique, int rank, long looks);
-// How many signals that ask this process to end have come, of those that phantom_ends_waits names.
+// How many signals have come that ask this process to end and that it has handlers for, since it first waited long.
+// Python's run on the main thread alone, and not while that waits.
 int nccl_signals(void);
-// While a thread waits no handler of a script's Python runs: waits end at this signal, if it has a handler. An exported
-// function, for phantom_gpu/agent.
-void phantom_ends_waits(int signal);
 
 // ---- nccl.c ----
 

@@ -55,8 +55,8 @@ def calls():
     if not os.path.exists(library):
         return None
     library = ctypes.CDLL(library)
-    library.phantom_calls_begin.argtypes = library.phantom_calls_follow.argtypes = (ctypes.c_int64, ctypes.c_int64)
-    library.phantom_calls_here.argtypes = (ctypes.c_bool,)
+    library.phantom_calls_begin.argtypes = (ctypes.c_int64, ctypes.c_int64)
+    library.phantom_calls_here.argtypes = library.phantom_calls_follow_all.argtypes = (ctypes.c_bool,)
     return library
 
 
@@ -68,8 +68,8 @@ class Agent:
         self.values = values.Values(self.stubs, calls())
         self.written = written.Written(self.values)
         self.rank = int(os.environ.get("RANK") or 0)
-        self.steps = {}   # optimizer -> steps
-        self.step_ends = []  # when the step before the first of these ended, and so on
+        self.stepped = set()  # optimizers, in the step that ended last
+        self.step_ends = []
         self.marks = []   # (time_us, the phase that begins)
         self.peaks = {}   # by device, of the allocator, also before the script has reset them
         self.owners = {}  # address -> (time_us, component)
@@ -77,12 +77,14 @@ class Agent:
         self.refusal = None  # of memory, since the last step
         self.survived = {}   # device -> refusals after which steps went on
         self.used = False
+        self.reported_by = None  # the number of the process
 
     # ---- what is heard
 
     def begin(self):
         """CUDA is there."""
         self.used = True
+        self.note_rank()
         self.tell_begin()
         torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="python",
                                                  max_entries=MOST_EVENTS)
@@ -94,8 +96,13 @@ class Agent:
 
     def joined(self):
         """The script's group of processes."""
-        self.rank = torch.distributed.get_rank()
+        self.note_rank()
         self.tell_begin()
+
+    def note_rank(self):
+        """However the group was made."""
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            self.rank = torch.distributed.get_rank()
 
     def forked(self):
         """In the child, which cannot use the GPU that its parent uses."""
@@ -106,7 +113,7 @@ class Agent:
             self.marks.append((now(), phase))
 
     def step(self):
-        return max(self.steps.values(), default=0)
+        return len(self.step_ends)
 
     def refused(self, device, wanted, total, free):
         main = sys._current_frames().get(threading.main_thread().ident)
@@ -121,8 +128,12 @@ class Agent:
                 self.own(parameter.grad, "gradients")
 
     def after_step(self, optimizer, args, kwargs):
-        self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
-        self.step_ends[self.step() - 1:] = [now()]  # that of several optimizers is the last one's
+        # Where several optimizers step in turn, a step is that of all, until one of them steps again.
+        if id(optimizer) in self.stepped or not self.step_ends:
+            self.stepped.clear()
+            self.step_ends.append(now())
+        self.stepped.add(id(optimizer))
+        self.step_ends[-1] = now()
         for state in optimizer.state.values():
             for value in state.values() if isinstance(state, dict) else ():
                 self.own(value, "optimizer_states")
@@ -173,11 +184,23 @@ class Agent:
                     self.own(tensor, "weights")
 
     def report(self):
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing else is left to be ended
+        """Once for each process, which may end in several ways."""
+        if self.reported_by == os.getpid():
+            return
+        self.reported_by = os.getpid()
+        is_main = threading.current_thread() is threading.main_thread()
+        terminated = signal.signal(signal.SIGTERM, signal.SIG_IGN) if is_main else None
+        try:
+            self.tell_all()
+        finally:
+            if is_main:
+                signal.signal(signal.SIGTERM, terminated or signal.SIG_DFL)
+
+    def tell_all(self):
         self.values.end()
         if not self.used:
             return write({"finished": True})
+        self.note_rank()
         self.fold_peaks()
         self.own_modules()
         reads = [{"place": place, "what": what, "how": how, "times": times}
@@ -196,7 +219,7 @@ class Agent:
                    "survived": self.survived.get(device, 0),
                    # Both are the process's.
                    "reads": reads if device == devices[0] else [],
-                   "written": sorted(self.written.folders) if device == devices[0] else [],
+                   "written": self.written.list() if device == devices[0] else [],
                    "timeline": trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None},
                   of_device="" if device == devices[0] else f"-{device}")
 
@@ -237,22 +260,24 @@ def write(answer, of_device=""):
     os.replace(path + ".part", path)
 
 
-def tell_when_terminated(stubs):
+def tell_when_terminated(agent):
     """Who has started several processes ends all when one has failed: they tell what they took until then."""
-    process = os.getpid()
 
     def end(number, frame):
-        if os.getpid() != process:  # a child of it, which was to die of the signal
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-        raise SystemExit(128 + number)
+        if agent.used:
+            agent.report()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
-    is_rank = "RANK" in os.environ or multiprocessing.parent_process() is not None
     is_main = threading.current_thread() is threading.main_thread()
-    if is_rank and is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+    if is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, end)
-    for each in (signal.SIGTERM, signal.SIGINT):
-        stubs.phantom_ends_waits(each)
+
+
+def tell_at_end_of_child(agent):
+    """Of multiprocessing, as it begins: it has forgotten what would end it, and may end without what atexit has."""
+    multiprocessing.util.Finalize(None, agent.report, exitpriority=0)
+    tell_when_terminated(agent)
 
 
 def called_after(modules, name, then):
@@ -273,11 +298,22 @@ def follow_threads(values):
     start = threading.Thread.start
 
     @functools.wraps(start)
-    def followed(thread):
-        thread.run = values.follow_thread(thread.run)
+    def started(thread):
+        own = vars(thread).get("run")
+        run = thread.run
+
+        def followed():
+            if own is None:  # a thread that holds itself would hold its tensors, too
+                del thread.run
+            else:
+                thread.run = own
+            with values.following():
+                run()
+
+        thread.run = followed
         start(thread)
 
-    threading.Thread.start = followed
+    threading.Thread.start = started
 
 
 def attach():
@@ -313,16 +349,21 @@ def attach():
     # Lives as long as the process.
     agent.reader = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
     agent.stubs.phantom_on_read(agent.reader)
-    collectives.follow_objects(agent.values, values.ANY_SIZE)
+    collectives.follow_objects(agent.values)
     if os.environ.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
         holes.attach(os.environ["FATHOM_PHANTOM_REPORT"])
     agent.values.begin()
     follow_threads(agent.values)
     if torch.distributed.is_available():
-        called_after((torch.distributed, torch.distributed.distributed_c10d), "init_process_group", agent.joined)
+        modules = [torch.distributed, torch.distributed.distributed_c10d]
+        modules += [each for each in (sys.modules.get("torch.distributed.device_mesh"),)
+                    if hasattr(each, "init_process_group")]
+        called_after(modules, "init_process_group", agent.joined)
     os.register_at_fork(after_in_child=agent.forked)
     atexit.register(agent.report)
-    # Forked children of multiprocessing end without what atexit has.
-    multiprocessing.util.register_after_fork(agent, lambda each: multiprocessing.util.Finalize(None, each.report,
-                                                                                               exitpriority=0))
-    tell_when_terminated(agent.stubs)
+    # One that is spawned reads the script before it knows its parent, and has its name by then.
+    if multiprocessing.parent_process() is not None or multiprocessing.current_process().name != "MainProcess":
+        tell_at_end_of_child(agent)
+    multiprocessing.util.register_after_fork(agent, tell_at_end_of_child)
+    if "RANK" in os.environ:
+        tell_when_terminated(agent)

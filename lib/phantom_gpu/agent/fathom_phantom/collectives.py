@@ -6,6 +6,7 @@ size.
 """
 import ctypes
 import functools
+import threading
 
 import torch
 
@@ -36,12 +37,12 @@ class Collectives:
         self.grouped.restype = ctypes.c_long
         self.settle = settle  # of a storage, whether it is known
         self.awaited = {}     # address -> its storage, while a group is open
-        self.received = None  # whether all that has come since the call began is known
+        self.here = threading.local()  # received: whether all that has come since the call began is known
         self.callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(self.receive)
         stubs.phantom_on_receive(self.callback)
 
     def receive(self, address, size, known):
-        self.received = bool(known) and self.received is not False
+        self.here.received = bool(known) and getattr(self.here, "received", None) is not False
         if (storage := self.awaited.pop(address, None)) is not None:
             self.settle(storage, bool(known))
 
@@ -54,18 +55,19 @@ class Collectives:
 
     def play(self, call, name, sent, changed_in):
         """The operator's result, and whether what it has changed is known. sent: whether that is known."""
-        self.received = None
+        self.here.received = None
         result = self.vouching(call, sent)
         changed = changed_in(result)
         if self.grouped():
             self.awaited.update(changed)
             return result, changed, False
         # A rank that receives nothing, of a sum for another one, keeps what it has; other backends tell nothing.
-        known = self.received if self.received is not None else sent and name in ("c10d::reduce_", "c10d::send")
+        received = self.here.received
+        known = received if received is not None else sent and name in ("c10d::reduce_", "c10d::send")
         return result, changed, known
 
 
-def follow_objects(values, any_size):
+def follow_objects(values):
     """Within these functions tensors of any size are followed."""
     distributed = torch.distributed
     if not distributed.is_available():
@@ -77,7 +79,7 @@ def follow_objects(values, any_size):
 
         @functools.wraps(original)
         def following(*args, original=original, **kwargs):
-            with values.following(any_size):
+            with values.following_all():
                 return original(*args, **kwargs)
 
         for module in (distributed, distributed.distributed_c10d):

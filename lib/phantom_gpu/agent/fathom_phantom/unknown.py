@@ -1,9 +1,14 @@
-"""Numbers that only a GPU knows, as a script writes them: "unknown", and not what they are taken to be."""
+"""Numbers that only a GPU knows, as they are shown: "unknown", and not what they are taken to be."""
+import functools
 import re
+import sys
 
 import torch
 
 WORD = "unknown"
+# Where numbers are read for a log alone. Elsewhere a script may give them to what takes floats and nothing else: a
+# compiled function, a writer of YAML.
+LOGGING = ("transformers/trainer.py", "/trl/trainer/")
 WIDTH = re.compile(r"(?P<align>.?[<>=^])?[-+ ]?z?#?0?(?P<width>\d+)?")
 COMBINED = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod",
             "pow", "rpow", "neg", "pos", "abs")
@@ -44,22 +49,40 @@ for _name in COMBINED:
 
 
 def follow_items(values):
-    """Of tensors: what `item` gives, and how they are written."""
-    item, shown = torch.Tensor.item, torch._tensor_str._str
+    """Of tensors: what `item` gives to logs, and how they are written."""
+    item, shown, formatted = torch.Tensor.item, torch._tensor_str._str, torch.Tensor.__format__
 
-    def known_item(tensor):
+    def is_unknown(tensor):
+        """Whether a tensor that lies on the GPU has numbers that nobody knows."""
+        try:
+            return tensor.is_cuda and tensor.numel() > 0 and not (values.follows(tensor) and values.is_known(tensor))
+        except (RuntimeError, NotImplementedError):  # a tensor within a transformation, which has no storage
+            return False
+
+    @functools.wraps(item)
+    def item_for_log(tensor):
         values.here.made_up = False
         number = item(tensor)
-        return Unknown(number) if values.here.made_up and type(number) is float else number
+        if values.here.made_up and type(number) is float:
+            name = sys._getframe(1).f_code.co_filename
+            return Unknown(number) if any(each in name for each in LOGGING) else number
+        return number
+
+    @functools.wraps(formatted)
+    def formatted_if_known(tensor, how):
+        if type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dim() == 0 and is_unknown(tensor):
+            return format(Unknown(), how)
+        return formatted(tensor, how)
 
     def shown_from_cpu(tensor, *, tensor_contents=None):
         """LibTorch's Python writes a tensor where nobody follows values."""
         is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor_contents is None
         if not is_plain or not tensor.is_cuda:
             return shown(tensor, tensor_contents=tensor_contents)
-        if not values.follows(tensor) or not values.is_known(tensor):
+        if is_unknown(tensor):
             return f"tensor({WORD}, size={tuple(tensor.shape)}, dtype={tensor.dtype}, device='{tensor.device}')"
         text = shown(tensor.detach().cpu())
         return f"{text[:-1]}, device='{tensor.device}')" if text.endswith(")") else text
 
-    torch.Tensor.item, torch._tensor_str._str = known_item, shown_from_cpu
+    torch.Tensor.item, torch.Tensor.__format__ = item_for_log, formatted_if_known
+    torch._tensor_str._str = shown_from_cpu

@@ -7,7 +7,6 @@ be finite, true for no condition, and where it decides a size, as large as it ca
 """
 import contextlib
 import ctypes
-import functools
 import math
 import sys
 import threading
@@ -22,7 +21,6 @@ from fathom_phantom.rules import ASKED, COUNTED, DECIDING, FILLS, LIFTS, OVERFLO
 
 # Elements of a tensor that is followed: masks and positions may be large, floating-point numbers decide as scalars.
 LIMIT, LIMIT_OF_FLOATS = 1 << 17, 1 << 12
-ANY_SIZE = (sys.maxsize, sys.maxsize)
 ASSUMED, READ = "assumed", "read"
 # Where a truth value says whether to go on: it does, until lengths end it.
 GOES_ON = ("transformers/generation/utils.py", "_beam_search")
@@ -69,6 +67,15 @@ def is_mask(value):
     return isinstance(value, torch.Tensor) and value.dtype in (torch.bool, torch.uint8)
 
 
+class Here(threading.local):
+    """Of a thread."""
+
+    def __init__(self):
+        self.counts = []          # that the operator which is called will ask the GPU for
+        self.follows_all = False  # tensors of any size
+        self.made_up = False      # the number that was read last
+
+
 class Values(TorchDispatchMode):
     """stubs: of the process, which keep what is known (stubs/phantom.h). calls: the library of calls.cpp, or none."""
 
@@ -78,10 +85,8 @@ class Values(TorchDispatchMode):
         self.calls = calls
         self.rules = {}
         self.told = {}      # (place, what, how) -> times
-        self.limits = (LIMIT, LIMIT_OF_FLOATS)  # of the tensors that are followed
         self.collectives = collectives.Collectives(stubs, self.settle_storage)
-        # counts: that the operator which is called will ask the GPU for. made_up: the number that was read last is.
-        self.here = threading.local()
+        self.here = Here()
         self.has_brought = False  # numbers that nobody knows to the host
 
     def begin(self):
@@ -89,7 +94,7 @@ class Values(TorchDispatchMode):
         if self.calls:
             for name in LIFTS:  # views, which are not asked about else
                 self.calls.phantom_calls_are(name.encode(), b"", ASKED)
-            self.calls.phantom_calls_begin(*self.limits)
+            self.calls.phantom_calls_begin(LIMIT, LIMIT_OF_FLOATS)
 
     def end(self):
         if self.calls:
@@ -97,30 +102,30 @@ class Values(TorchDispatchMode):
         else:
             self.__exit__(None, None, None)
 
-    def follow_thread(self, run):
-        """What a thread of the script runs, followed."""
-        @functools.wraps(run)
-        def followed():
-            if not self.calls:
-                with self:
-                    return run()
-            self.calls.phantom_calls_here(True)
-            return run()
-
-        return followed
+    @contextlib.contextmanager
+    def following(self):
+        """What this thread of the script calls."""
+        if not self.calls:
+            with self:
+                yield
+            return
+        self.calls.phantom_calls_here(True)
+        yield
 
     @contextlib.contextmanager
-    def following(self, limits):
-        """Tensors of other sizes."""
-        before, self.limits = self.limits, limits
+    def following_all(self):
+        """On this thread, tensors of any size."""
+        before = self.here.follows_all
+        self.follow_all(True)
         try:
-            if self.calls:
-                self.calls.phantom_calls_follow(*limits)
             yield
         finally:
-            self.limits = before
-            if self.calls:
-                self.calls.phantom_calls_follow(*before)
+            self.follow_all(before)
+
+    def follow_all(self, all):
+        self.here.follows_all = all
+        if self.calls:
+            self.calls.phantom_calls_follow_all(all)
 
     def rule_of(self, func):
         rule = self.rules.get(func)
@@ -155,7 +160,7 @@ class Values(TorchDispatchMode):
             self.stubs.phantom_forget(address)
 
     def follows(self, tensor):
-        return tensor.numel() <= self.limits[tensor.is_floating_point()]
+        return self.here.follows_all or tensor.numel() <= (LIMIT_OF_FLOATS if tensor.is_floating_point() else LIMIT)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -213,7 +218,7 @@ class Values(TorchDispatchMode):
         assumed = None if computes else self.assumed(rule.name.rstrip("_"), args, kwargs)
         if self.masks_of(rule, args):
             result = self.counted(func, rule, args, kwargs)
-        elif computes and self.limits == ANY_SIZE:  # copies of any size are made, too
+        elif computes and self.here.follows_all:  # copies of any size are made, too
             result = self.collectives.vouching(lambda: func(*args, **kwargs), True)
         else:
             result = func(*args, **kwargs)
@@ -359,10 +364,9 @@ class Values(TorchDispatchMode):
 
     def answer(self, to, size):
         """Whether a count has been put where the operator that is called will read it: whole numbers, one or a sum."""
-        counts = getattr(self.here, "counts", None)
-        if not counts:
+        if not self.here.counts:
             return False
-        left, numbers = counts.pop(0), (ctypes.c_int * (size // 4)).from_address(to)
+        left, numbers = self.here.counts.pop(0), (ctypes.c_int * (size // 4)).from_address(to)
         for i in range(len(numbers)):
             numbers[i] = min(left, 0x7FFFFFFF)
             left -= numbers[i]
