@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "app/manual.h"
 #include "app/usage.h"
 #include "base/error.h"
 #include "config/describe.h"
@@ -16,8 +17,6 @@
 namespace fathom::app {
 namespace {
 
-constexpr const char* kDescription =
-    "fathom fine-tunes large language models and tells beforehand where every byte of memory goes.";
 constexpr std::string_view kOverrides = "overrides";
 constexpr const char* kVersionText = "fathom " FATHOM_VERSION " (for LibTorch 2.11)\n";
 
@@ -117,11 +116,7 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   app.add_flag("--version", version, "The version");
   app.add_flag("--help-config", help_config, "The page of config keys, in Markdown");
   app.require_subcommand(0, 1);
-  app.footer(
-      "\n`fathom COMMAND --help` says more.\n"
-      "Exit status: 0 success, 1 failure, 2 bad usage or config, 128 + N stopped by\n"
-      "signal N after a checkpoint was saved (129 SIGHUP, 130 SIGINT, 141 SIGPIPE, 143\n"
-      "SIGTERM).");
+  app.footer(std::string("\n`fathom COMMAND --help` says more.\n") + kExitStatus);
   for (const auto& command : commands) declare(app, *command);
   refuse_unknown_command(app, count, arguments);
   try {

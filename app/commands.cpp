@@ -12,7 +12,9 @@
 
 namespace fathom::app {
 
+std::unique_ptr<Command> make_completion();
 std::unique_ptr<Command> make_doctor();
+std::unique_ptr<Command> make_example();
 std::unique_ptr<Command> make_formats();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_list();
@@ -35,8 +37,10 @@ std::vector<std::unique_ptr<Command>> all_commands() {
                                     make_inspect(),
                                     make_report(),
                                     make_list(),
+                                    make_example(),
                                     make_formats(),
                                     make_doctor(),
+                                    make_completion(),
                                     std::make_unique<AnswerOverhead>(),
                                     std::make_unique<AnswerOperators>()};
   return {std::make_move_iterator(std::begin(all)), std::make_move_iterator(std::end(all))};

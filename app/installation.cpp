@@ -12,7 +12,19 @@ namespace fs = std::filesystem;
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-fs::path library_folder() { return program_folder() / "lib"; }
+namespace {
+
+// Of an installed program, bin/fathom: lib/fathom below the same prefix.
+fs::path installed_folder() { return program_folder().parent_path() / "lib" / "fathom"; }
+
+}  // namespace
+
+bool is_installed() {
+  constexpr const char* kEngine = "libfathom_engine.so";
+  return !fs::exists(program_folder() / "lib" / kEngine) && fs::exists(installed_folder() / kEngine);
+}
+
+fs::path library_folder() { return is_installed() ? installed_folder() : program_folder() / "lib"; }
 
 fs::path cuda_kernels_file() { return library_folder() / "libfathom_cuda_kernels.so"; }
 
@@ -20,8 +32,10 @@ namespace {
 
 // A file or folder of configs/; empty: it is nowhere.
 fs::path find_config(const std::string& name) {
-  for (const fs::path& folder :
-       {program_folder() / "configs", fs::path(FATHOM_SOURCE_DIR) / "configs", library_folder()}) {
+  std::vector<fs::path> folders;
+  if (!is_installed()) folders = {program_folder() / "configs", fs::path(FATHOM_SOURCE_DIR) / "configs"};
+  folders.push_back(library_folder());
+  for (const fs::path& folder : folders) {
     if (fs::exists(folder / name)) return folder / name;
   }
   return {};
@@ -30,12 +44,19 @@ fs::path find_config(const std::string& name) {
 fs::path config_path(const std::string& name, const std::string& what) {
   fs::path path = find_config(name);
   if (!path.empty()) return path;
-  throw Error(what + " is missing: neither " + (program_folder() / "configs" / name).string() + " nor " +
-                  (library_folder() / name).string() + " is there",
-              "copy configs/" + name + " of fathom to one of them");
+  const std::string beside = is_installed() ? "" : (program_folder() / "configs" / name).string() + " or ";
+  throw Error(what + " is missing: it would be " + beside + (library_folder() / name).string(),
+              "copy configs/" + name + " of fathom there");
 }
 
 }  // namespace
+
+fs::path example_folder() {
+  const fs::path installed = program_folder().parent_path() / "share" / "fathom" / "example";
+  fs::path folder = is_installed() ? installed : fs::path(FATHOM_SOURCE_DIR);
+  if (fs::exists(folder / "configs" / "quickstart.yaml")) return folder;
+  throw Error("fathom's example is missing: it would be " + folder.string(), "install fathom anew");
+}
 
 fs::path gpus_file() { return config_path("gpus.yaml", "the list of GPUs"); }
 

@@ -65,6 +65,22 @@ std::string objection(const fs::path& folder) {
   return "";
 }
 
+// The torch that pip has put below the prefix which an installed program is in; empty: there is none.
+fs::path torch_beside() {
+  const fs::path prefix = program_folder().parent_path();
+  std::error_code ignored;
+  for (const char* libraries : {"lib", "lib64"}) {
+    for (const auto& python : fs::directory_iterator(prefix / libraries, ignored)) {
+      if (!python.path().filename().string().starts_with("python3")) continue;
+      for (const char* packages : {"site-packages", "dist-packages"}) {
+        fs::path torch = python.path() / packages / "torch";
+        if (fs::exists(torch)) return torch;
+      }
+    }
+  }
+  return {};
+}
+
 // Where python3 would import torch from, without importing it; empty if it would not. From /: the working directory,
 // where Python looks first, may hold anybody's torch, and its library would be run.
 fs::path python_torch() {
@@ -160,11 +176,11 @@ TorchFolder find_torch() {
     if (!reason.empty()) tried += (tried.empty() ? "" : ", ") + folder.string() + " (" + what + ") " + reason;
     return reason.empty();
   };
-  const fs::path built = FATHOM_TORCH_DIR;
-  if (sound(built, "built with")) return {built, version_of(built)};
+  const fs::path own = is_installed() ? torch_beside() : fs::path(FATHOM_TORCH_DIR);
+  if (sound(own, is_installed() ? "beside fathom" : "built with")) return {own, version_of(own)};
   const fs::path python = python_torch();
   if (sound(python, "python3's torch")) return {python, version_of(python)};
-  if (python.empty()) tried += ", python3 has no torch";
+  if (python.empty()) tried += std::string(tried.empty() ? "" : ", ") + "python3 has no torch";
   throw Error("LibTorch 2.11 is not on this machine: " + tried, kRemedy);
 }
 

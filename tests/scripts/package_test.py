@@ -1,0 +1,72 @@
+"""What scripts/package makes: a wheel whose list is true, and an archive with the same files."""
+
+import base64
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(sys.argv.pop(1))
+
+
+class PackageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        subprocess.run([ROOT / "scripts/package", "--build", BUILD, "--output", cls.folder.name], check=True,
+                       capture_output=True)
+        cls.output = pathlib.Path(cls.folder.name)
+        cls.wheel, = cls.output.glob("*.whl")
+        cls.archive, = cls.output.glob("*.tar.xz")
+        cls.parts = json.loads((cls.output / "PARTS.json").read_text())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_lists_what_is_in_the_wheel(self):
+        with zipfile.ZipFile(self.wheel) as wheel:
+            record, = (name for name in wheel.namelist() if name.endswith("/RECORD"))
+            lines = wheel.read(record).decode().splitlines()
+            self.assertEqual([line.rsplit(",", 2)[0] for line in lines], wheel.namelist())
+            for line in lines[:-1]:
+                name, digest, size = line.rsplit(",", 2)
+                data = wheel.read(name)
+                found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                self.assertEqual((digest, int(size)), (f"sha256={found}", len(data)), name)
+            program, = (each for each in wheel.infolist() if each.filename.endswith(".data/scripts/fathom"))
+            self.assertEqual(program.external_attr >> 16 & 0o777, 0o755)
+            metadata, = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+            self.assertIn("Requires-Dist: torch==2.11.0\n", wheel.read(metadata).decode())
+
+    def test_puts_the_same_into_the_archive(self):
+        with tarfile.open(self.archive) as archive:
+            names = [member.name.split("/", 1)[1] for member in archive.getmembers()]
+            self.assertEqual({member.uid for member in archive.getmembers()}, {0})
+        self.assertEqual(names, list(self.parts["files"]))
+        self.assertIn("lib/fathom/libfathom_engine.so", names)
+        self.assertIn("lib/fathom/fathom-phantom/agent/fathom_phantom/agent.py", names)
+        self.assertFalse([name for name in names if "__pycache__" in name or name.endswith("/built")])
+
+    def test_asks_no_more_than_ubuntu_22_has(self):
+        asked = {name: tuple(map(int, version.split(".")))
+                 for name, version in self.parts["asks_of_the_system"].items()}
+        self.assertLessEqual(asked["GLIBC"], (2, 35))
+        self.assertLessEqual(asked["GLIBCXX"], (3, 4, 30))
+        self.assertIn(f"manylinux_{'_'.join(map(str, asked['GLIBC']))}_x86_64", self.wheel.name)
+
+    def test_sums_up(self):
+        for line in (self.output / "SHA256SUMS").read_text().splitlines():
+            digest, name = re.fullmatch(r"(\w{64})  (\S+)", line).groups()
+            self.assertEqual(hashlib.sha256((self.output / name).read_bytes()).hexdigest(), digest)
+
+
+if __name__ == "__main__":
+    unittest.main()
