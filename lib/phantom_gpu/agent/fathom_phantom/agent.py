@@ -69,7 +69,7 @@ class Agent:
         self.written = written.Written(self.values)
         self.rank = int(os.environ.get("RANK") or 0)
         self.stepped = set()  # optimizers, in the step that ended last
-        self.step_ends = []
+        self.step_ends = []   # when steps ended
         self.marks = []   # (time_us, the phase that begins)
         self.peaks = {}   # by device, of the allocator, also before the script has reset them
         self.owners = {}  # address -> (time_us, component)
