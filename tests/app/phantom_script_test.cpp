@@ -58,6 +58,19 @@ TEST_F(PhantomScript, TellsWhatTrainingTakesAndWhere) {
                                  HasSubstr("No number that only a GPU knows was read")));
 }
 
+TEST_F(PhantomScript, CountsStepsOfAllOptimizers) {
+  const Json answer = told(R"(
+first, second = torch.ones(9, device="cuda", requires_grad=True), torch.ones(9, device="cuda", requires_grad=True)
+def train(steps, *optimizers):
+    for step in range(steps):
+        (first * second).sum().backward()
+        for optimizer in optimizers: optimizer.step()
+train(3, torch.optim.SGD([first]), torch.optim.AdamW([second]))
+train(2, torch.optim.SGD([first]))
+)");
+  EXPECT_EQ(answer.at("processes").at(0).at("steps"), 5);
+}
+
 TEST_F(PhantomScript, TellsWhereMemoryRanOut) {
   const Outcome outcome = play(kTraining, "--gpu A100-80GB --gpu-memory 300MiB");
   EXPECT_EQ(outcome.status, 1);

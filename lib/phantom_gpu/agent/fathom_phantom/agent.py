@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -68,8 +69,8 @@ class Agent:
         self.values = values.Values(self.stubs, calls())
         self.written = written.Written(self.values)
         self.rank = int(os.environ.get("RANK") or 0)
-        self.stepped = set()  # optimizers, in the step that ended last
-        self.step_ends = []   # when steps ended
+        self.stepped = weakref.WeakSet()  # optimizers, in the step that ended last
+        self.step_ends = []  # when steps ended
         self.marks = []   # (time_us, the phase that begins)
         self.peaks = {}   # by device, of the allocator, also before the script has reset them
         self.owners = {}  # address -> (time_us, component)
@@ -129,10 +130,10 @@ class Agent:
 
     def after_step(self, optimizer, args, kwargs):
         # Where several optimizers step in turn, a step is that of all, until one of them steps again.
-        if id(optimizer) in self.stepped or not self.step_ends:
+        if optimizer in self.stepped or not self.stepped:
             self.stepped.clear()
             self.step_ends.append(now())
-        self.stepped.add(id(optimizer))
+        self.stepped.add(optimizer)
         self.step_ends[-1] = now()
         for state in optimizer.state.values():
             for value in state.values() if isinstance(state, dict) else ():
