@@ -15,6 +15,8 @@ static __thread const char* operator_name;
 static int order(const void* left, const void* right) { return left < right ? -1 : left > right; }
 
 static void forget_stale_fills(void) {
+  // Looked at for each tensor, and seldom so: the exchange alone would lock the line each time.
+  if (!atomic_load_explicit(&is_stale, memory_order_relaxed)) return;
   if (!atomic_exchange_explicit(&is_stale, false, memory_order_relaxed)) return;
   pthread_mutex_lock(&mutex);
   while (filled) {

@@ -107,7 +107,7 @@ const char* nccl_said(void);
 void nccl_rest(long looks);
 // Why a rank will not do what is awaited of it; null: it may yet.
 const char* nccl_end_of(const struct nccl_clique* clique, int rank, long looks);
-// How many signals have come that ask this process to end and that it has handlers for, since it first waited long.
+// How many signals have come that ask this process to end and that it has handlers for, since it first waited.
 // Python's run on the main thread alone, and not while that waits.
 int nccl_signals(void);
 

@@ -35,9 +35,9 @@ def now():
     return time.time_ns() // 1000
 
 
-def is_one_of_several():
-    distributed = torch.distributed
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+def has_group():
+    """Of the script's processes."""
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def stubs():
@@ -102,7 +102,7 @@ class Agent:
 
     def note_rank(self):
         """However the group was made."""
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
+        if has_group():
             self.rank = torch.distributed.get_rank()
 
     def forked(self):
@@ -139,7 +139,7 @@ class Agent:
             for value in state.values() if isinstance(state, dict) else ():
                 self.own(value, "optimizer_states")
         self.mark("forward")
-        if is_one_of_several():
+        if has_group() and torch.distributed.get_world_size() > 1:
             time.sleep(WATCHDOG)
         if self.refusal is not None:
             device = self.refusal["device"]
@@ -357,8 +357,9 @@ def attach():
     follow_threads(agent.values)
     if torch.distributed.is_available():
         modules = [torch.distributed, torch.distributed.distributed_c10d]
-        modules += [each for each in (sys.modules.get("torch.distributed.device_mesh"),)
-                    if hasattr(each, "init_process_group")]
+        mesh = sys.modules.get("torch.distributed.device_mesh")
+        if hasattr(mesh, "init_process_group"):
+            modules.append(mesh)
         called_after(modules, "init_process_group", agent.joined)
     os.register_at_fork(after_in_child=agent.forked)
     atexit.register(agent.report)
