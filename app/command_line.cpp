@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "app/installation.h"
 #include "app/manual.h"
 #include "app/usage.h"
 #include "base/error.h"
@@ -18,7 +19,6 @@ namespace fathom::app {
 namespace {
 
 constexpr std::string_view kOverrides = "overrides";
-constexpr const char* kVersionText = "fathom " FATHOM_VERSION " (for LibTorch 2.11)\n";
 
 // Adds the option to the command, with what CLI11 checks of it.
 void declare(CLI::App& command, const Option& option) {
@@ -110,7 +110,7 @@ Parsed parse_command_line(int count, const char* const* arguments) {
     const std::array<const char*, 3> asked = {arguments[0], count > 2 ? arguments[2] : "--help", "--help"};
     return parse_command_line(3, asked.data());
   }
-  CLI::App app(kDescription, "fathom");
+  CLI::App app(std::string("fathom ") + kPurpose + ".", "fathom");
   std::vector<std::unique_ptr<Command>> commands = all_commands();
   bool version = false, help_config = false;
   app.add_flag("--version", version, "The version");
@@ -126,7 +126,7 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   } catch (const CLI::ParseError& error) {
     throw_usage_error(app, error, count, arguments);
   }
-  if (version) return {nullptr, kVersionText};
+  if (version) return {nullptr, "fathom " + app::version() + " (for LibTorch 2.11)\n"};
   if (help_config) return {nullptr, config::keys_page()};
   if (app.get_subcommands().empty()) throw UsageError("no command is given", "run fathom --help");
   const CLI::App& parsed = *app.get_subcommands().front();

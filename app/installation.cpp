@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "plan/calibration.h"
 
 namespace fathom::app {
@@ -56,6 +57,11 @@ fs::path example_folder() {
   fs::path folder = is_installed() ? installed : fs::path(FATHOM_SOURCE_DIR);
   if (fs::exists(folder / "configs" / "quickstart.yaml")) return folder;
   throw Error("fathom's example is missing: it would be " + folder.string(), "install fathom anew");
+}
+
+std::string version() {
+  const fs::path built_from = library_folder() / "built_from.json";
+  return fs::exists(built_from) ? read_json(built_from).value("version", FATHOM_VERSION) : FATHOM_VERSION;
 }
 
 fs::path gpus_file() { return config_path("gpus.yaml", "the list of GPUs"); }

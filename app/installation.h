@@ -1,4 +1,4 @@
-// Where the program's own files are.
+// Where the program's own files are, and which version it is.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +18,8 @@ std::filesystem::path cuda_kernels_file();
 // The folder with configs/quickstart.yaml and the data and the model that it names: of an installed program below its
 // prefix, else the source tree. Throws Error if it is not there.
 std::filesystem::path example_folder();
+// Of the program, as cmake/built_from.cmake has it.
+std::string version();
 // configs/gpus.yaml beside the program, else of the source tree that it was built in, else the copy among the libraries
 // (of a program that was copied or installed). Throws Error if there is none.
 std::filesystem::path gpus_file();

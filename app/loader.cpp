@@ -24,9 +24,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kVersion = "2.11.";
-constexpr const char* kRemedy =
-    "install it (scripts/setup, or pip install torch==2.11.0) or set FATHOM_TORCH to the folder that holds its lib/ "
-    "and include/";
+std::string torch_remedy() {
+  const std::string pip = "pip install torch==2.11.0, for the python3 that comes first on PATH";
+  return "install it (" + (is_installed() ? pip : "scripts/setup, or " + pip) +
+         ") or set FATHOM_TORCH to the folder that holds its lib/ and include/";
+}
 
 // The text between the first quotes after `name =`.
 std::string quoted_after(const std::string& text, const std::string& name) {
@@ -98,7 +100,7 @@ fs::path python_torch() {
 
 // binding: RTLD_LAZY for LibTorch, which saves a tenth of its loading time; RTLD_NOW for our own, to tell a wrong build
 // at once.
-void* load(const fs::path& library, int binding, const char* remedy) {
+void* load(const fs::path& library, int binding, const std::string& remedy) {
   void* handle = ::dlopen(library.c_str(), binding | RTLD_GLOBAL);
   if (handle == nullptr) {
     const char* reason = ::dlerror();
@@ -166,7 +168,7 @@ TorchFolder find_torch() {
   const char* asked = std::getenv("FATHOM_TORCH");
   if (asked != nullptr && *asked != '\0') {
     const std::string reason = objection(asked);
-    if (!reason.empty()) throw Error("FATHOM_TORCH is " + std::string(asked) + ", which " + reason, kRemedy);
+    if (!reason.empty()) throw Error("FATHOM_TORCH is " + std::string(asked) + ", which " + reason, torch_remedy());
     return {asked, version_of(asked)};
   }
   std::string tried;
@@ -181,7 +183,7 @@ TorchFolder find_torch() {
   const fs::path python = python_torch();
   if (sound(python, "python3's torch")) return {python, version_of(python)};
   if (python.empty()) tried += std::string(tried.empty() ? "" : ", ") + "python3 has no torch";
-  throw Error("LibTorch 2.11 is not on this machine: " + tried, kRemedy);
+  throw Error("LibTorch 2.11 is not on this machine: " + tried, torch_remedy());
 }
 
 phantom_gpu::PhantomGpu pretended(const config::GpuSpec& spec) {
@@ -212,7 +214,7 @@ EngineMain* load_engine(const Invocation& invocation) {
     choose_allocator_settings(maps_memory(invocation));
   }
   if (invocation.phantom_gpu) load_stubs(invocation);
-  load(torch.path / "lib" / "libtorch_cpu.so", RTLD_LAZY, kRemedy);
+  load(torch.path / "lib" / "libtorch_cpu.so", RTLD_LAZY, torch_remedy());
   if (cuda) {
     constexpr const char* kCudaRemedy =
         "LibTorch must be the build with CUDA 13, with the packages of NVIDIA that it asks for; device: cpu needs "

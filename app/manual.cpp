@@ -15,16 +15,14 @@ bool takes_value(const Option& option) { return !std::holds_alternative<bool*>(o
 
 // Of a command: those that begin with a dash, or the words that it takes in their places.
 std::vector<Option> options_of(Command& command) {
-  std::vector<Option> all = command.options(), shown;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(shown),
-               [](const Option& each) { return each.name[0] == '-' && *each.help != '\0'; });
-  return shown;
+  std::vector<Option> options = command.options();
+  std::erase_if(options, [](const Option& each) { return each.name[0] != '-' || *each.help == '\0'; });
+  return options;
 }
 std::vector<Option> places_of(Command& command) {
-  std::vector<Option> all = command.options(), places;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(places),
-               [](const Option& each) { return each.name[0] != '-'; });
-  return places;
+  std::vector<Option> options = command.options();
+  std::erase_if(options, [](const Option& each) { return each.name[0] == '-'; });
+  return options;
 }
 
 std::string joined(const std::vector<std::string>& words, const std::string& between = " ") {
@@ -162,13 +160,13 @@ std::string fish_completion(const Commands& commands) {
   return text;
 }
 
-std::string manual_page(const Commands& commands, const std::string& version) {
+std::string manual_page(const Commands& commands) {
   // A line that begins with a dot or a quote would be a request.
   const auto plain = [](std::string_view text) {
     const std::string safe = escaped(text, "\\-", "\\");
     return (!safe.empty() && (safe[0] == '.' || safe[0] == '\'') ? "\\&" : "") + safe;
   };
-  std::string text = ".TH FATHOM 1 \"\" \"fathom " + version + "\"\n.SH NAME\nfathom \\- " + plain(kDescription) +
+  std::string text = ".TH FATHOM 1 \"\" \"fathom\"\n.SH NAME\nfathom \\- " + plain(kPurpose) +
                      "\n.SH SYNOPSIS\n.B fathom\n.I COMMAND\n[\\fIOPTION\\fR ...]\n.SH COMMANDS\n";
   for (const auto& command : commands) {
     if (!is_shown(*command)) continue;

@@ -9,8 +9,8 @@
 
 namespace fathom::app {
 
-inline constexpr const char* kDescription =
-    "fathom fine-tunes large language models and tells beforehand where every byte of memory goes.";
+inline constexpr const char* kPurpose =
+    "fine-tunes large language models and tells beforehand where every byte of memory goes";
 inline constexpr const char* kExitStatus =
     "Exit status: 0 success, 1 failure, 2 bad usage or config, 128 + N stopped by\n"
     "signal N after a checkpoint was saved (129 SIGHUP, 130 SIGINT, 141 SIGPIPE, 143\n"
@@ -21,7 +21,7 @@ using Commands = std::vector<std::unique_ptr<Command>>;
 std::string bash_completion(const Commands& commands);
 std::string zsh_completion(const Commands& commands);
 std::string fish_completion(const Commands& commands);
-// In the language of man(7). version: "0.1.0".
-std::string manual_page(const Commands& commands, const std::string& version);
+// In the language of man(7).
+std::string manual_page(const Commands& commands);
 
 }  // namespace fathom::app

@@ -24,7 +24,7 @@ Json run_facts(const Invocation& invocation, const arch::Architecture& architect
   facts["tf32"] = config.tf32;
   facts["seconds"] = nullptr;
   facts["command"] = invocation.command_line;
-  facts["version"] = FATHOM_VERSION;
+  facts["version"] = version();
   facts.update(facts_of_now());
   return facts;
 }

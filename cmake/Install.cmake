@@ -28,7 +28,12 @@ install(FILES "${words}/zsh" DESTINATION share/zsh/site-functions RENAME _fathom
 install(FILES "${words}/fish" DESTINATION share/fish/vendor_completions.d RENAME fathom.fish)
 install(FILES "${words}/man" DESTINATION share/man/man1 RENAME fathom.1)
 
-# Whose code is in the program or beside it; Debian has the texts of their licences.
-foreach(part libsentencepiece0 libonig5 libutf8proc2 libyaml-cpp0.7 libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libxxhash-dev)
-  install(FILES "/usr/share/doc/${part}/copyright" DESTINATION share/doc/fathom/licences RENAME ${part} OPTIONAL)
+# Whose code is in the program or beside it: Debian's packages, which have the texts of their licences.
+file(READ "${PROJECT_SOURCE_DIR}/cmake/parts.json" parts)
+string(JSON count LENGTH "${parts}")
+math(EXPR last "${count} - 1")
+foreach(index RANGE ${last})
+  string(JSON part MEMBER "${parts}" ${index})
+  file(REAL_PATH "/usr/share/doc/${part}/copyright" licence)
+  install(FILES "${licence}" DESTINATION share/doc/fathom/licences RENAME ${part} OPTIONAL)
 endforeach()

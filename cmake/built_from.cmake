@@ -1,6 +1,7 @@
-# Writes what a build is made from into OUTPUT, for pages that name it: the commit, whether the program's files were changed
-# since, and a hash of these files, which other changes (pages of measurements, tests) leave alone.
-# usage: cmake -DSOURCE=<repository> -DOUTPUT=<file> -P built_from.cmake
+# Writes what a build is made from into OUTPUT: the commit, whether the program's files were changed since, a hash of these
+# files, which other changes (pages of measurements, tests) leave alone, and the version. That is VERSION where the commit has
+# its tag, vVERSION, and before that, as PEP 440 has it, VERSION.devN+gCOMMIT, N commits after the tag before it.
+# usage: cmake -DSOURCE=<repository> -DVERSION=<of CMakeLists.txt> -DOUTPUT=<file> -P built_from.cmake
 set(parts lib app cmake configs CMakeLists.txt)
 execute_process(COMMAND git -C "${SOURCE}" rev-parse --short=7 HEAD OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)
@@ -9,6 +10,20 @@ else()
   execute_process(COMMAND git -C "${SOURCE}" status --porcelain -- ${parts} OUTPUT_VARIABLE changes ERROR_QUIET)
   if(changes)
     string(APPEND commit " and changes")
+  endif()
+  execute_process(COMMAND git -C "${SOURCE}" describe --tags --match "v[0-9]*" --long OUTPUT_VARIABLE described
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  string(REGEX MATCH "^v(.+)-([0-9]+)-g[0-9a-f]+$" tagged "${described}")
+  set(tag "${CMAKE_MATCH_1}")
+  set(since "${CMAKE_MATCH_2}")
+  if(NOT tagged)
+    execute_process(COMMAND git -C "${SOURCE}" rev-list --count HEAD OUTPUT_VARIABLE since OUTPUT_STRIP_TRAILING_WHITESPACE)
+  elseif(since EQUAL 0 AND NOT tag STREQUAL VERSION)
+    message(FATAL_ERROR "This commit has the tag v${tag}, but CMakeLists.txt says VERSION ${VERSION}.")
+  endif()
+  if(changes OR NOT since EQUAL 0)
+    string(REPLACE " and " "." local "${commit}")
+    string(APPEND VERSION ".dev${since}+g${local}")
   endif()
 endif()
 set(hashes "")
@@ -25,7 +40,7 @@ foreach(part IN LISTS parts)
 endforeach()
 string(SHA256 sources "${hashes}")
 string(SUBSTRING "${sources}" 0 10 sources)
-set(text "{\"commit\": \"${commit}\", \"sources\": \"${sources}\"}\n")
+set(text "{\"version\": \"${VERSION}\", \"commit\": \"${commit}\", \"sources\": \"${sources}\"}\n")
 if(EXISTS "${OUTPUT}")
   file(READ "${OUTPUT}" before)
 endif()

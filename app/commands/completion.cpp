@@ -25,7 +25,7 @@ int Completion::run() const {
   print(for_ == "bash"   ? bash_completion(commands)
         : for_ == "zsh"  ? zsh_completion(commands)
         : for_ == "fish" ? fish_completion(commands)
-                         : manual_page(commands, FATHOM_VERSION));
+                         : manual_page(commands));
   return 0;
 }
 

@@ -144,7 +144,7 @@ void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int 
 void Phantom::write_pages(const report::ScriptAnswer& answer) const {
   if (page_.empty() && snapshot_.empty()) return;
   Json facts = facts_of_now();
-  facts["version"] = FATHOM_VERSION;
+  facts["version"] = version();
   const page::RunRecord record = page::script_record(answer, std::move(facts));
   if (!page_.empty()) write_file_atomically(page_, page::report_page(record));
   if (snapshot_.empty()) return;

@@ -1,4 +1,4 @@
-"""What scripts/package makes: a wheel whose list is true, and an archive with the same files."""
+"""What scripts/package makes: a wheel whose list is true, and an archive and a Debian package with the same files."""
 
 import base64
 import hashlib
@@ -24,7 +24,8 @@ class PackageTest(unittest.TestCase):
                        capture_output=True)
         cls.output = pathlib.Path(cls.folder.name)
         cls.wheel, = cls.output.glob("*.whl")
-        cls.archive, = cls.output.glob("*.tar.xz")
+        cls.archive, = cls.output.glob("*.tar.gz")
+        cls.debian, = cls.output.glob("*.deb")
         cls.parts = json.loads((cls.output / "PARTS.json").read_text())
 
     @classmethod
@@ -54,6 +55,34 @@ class PackageTest(unittest.TestCase):
         self.assertIn("lib/fathom/libfathom_engine.so", names)
         self.assertIn("lib/fathom/fathom-phantom/agent/fathom_phantom/agent.py", names)
         self.assertFalse([name for name in names if "__pycache__" in name or name.endswith("/built")])
+
+    def test_puts_the_same_into_the_debian_package(self):
+        def renamed(name):
+            return name.replace("zsh/site-functions", "zsh/vendor-completions").replace("/fathom.1", "/fathom.1.gz")
+
+        def told(*words):
+            return subprocess.run(["dpkg-deb", *words], check=True, capture_output=True, text=True).stdout
+        listed = told("--contents", self.debian)
+        names = [line.split()[5] for line in listed.splitlines() if not line.startswith("d")]
+        self.assertEqual(sorted(names), sorted(f"./usr/{renamed(name)}" for name in self.parts["files"]))
+        self.assertEqual({line.split()[1] for line in listed.splitlines()}, {"root/root"})
+        fields = told("--field", self.debian, "Version", "Depends")
+        self.assertIn(f"Version: {self.parts['version'].replace('.dev', '~dev')}\n", fields)
+        self.assertIn(f"libc6 (>= {self.parts['asks_of_the_system']['GLIBC']})", fields)
+
+    def test_calls_what_is_no_release_so(self):
+        tags = subprocess.run(["git", "tag", "--points-at", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
+        version = self.parts["version"]
+        if f"v{version.split('.dev')[0]}" not in tags.split():
+            self.assertRegex(version, r"^\d+\.\d+\.\d+\.dev\d+\+g[0-9a-f]{7}(\.changes)?$")
+        self.assertIn(f"\n## {version.split('.dev')[0]}", (ROOT / "CHANGELOG.md").read_text())
+        for path in (self.wheel, self.archive):
+            self.assertIn(f"fathom-{version}-", path.name)
+
+    def test_has_the_licence_of_each_part(self):
+        for part in self.parts["parts"]:
+            self.assertIn(f"share/doc/fathom/licences/{part['package']}", self.parts["files"])
+            self.assertGreater(self.parts["files"][f"share/doc/fathom/licences/{part['package']}"], 500)
 
     def test_asks_no_more_than_ubuntu_22_has(self):
         asked = {name: tuple(map(int, version.split(".")))
