@@ -446,6 +446,17 @@ sys.exit(7)
   EXPECT_THAT(outcome.output, HasSubstr("Fits"));
 }
 
+TEST_F(PhantomScript, WritesBytecodeOfTheScriptAlone) {
+  ::unsetenv("PYTHONDONTWRITEBYTECODE");
+  write("helper.py", "");
+  EXPECT_EQ(play("import helper; torch.ones(3, device='cuda')").status, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "__pycache__"));
+  const std::filesystem::path agent = FATHOM_BINARY_DIR "/lib/fathom-phantom/agent";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(agent)) {
+    EXPECT_NE(entry.path().filename(), "__pycache__") << entry.path();
+  }
+}
+
 TEST_F(PhantomScript, SaysWhyThereIsNoAnswer) {
   EXPECT_THAT(play("").errors, HasSubstr("has used no GPU"));
   EXPECT_THAT(play("import os\nx = torch.ones(1).cuda()\nos.kill(os.getpid(), 9)\n").errors,
