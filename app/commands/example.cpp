@@ -14,6 +14,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A file, or a folder with all that is in it, which the user may change where the installed one may not be changed.
+void copy_for_user(const fs::path& from, const fs::path& to) {
+  if (fs::is_directory(from)) {
+    create_folders(to, "name another folder");
+    for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+      copy_for_user(entry.path(), to / entry.path().filename());
+    }
+  } else {
+    fs::copy_file(from, to);
+    fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
+  }
+}
+
 class Example final : public Command {
  public:
   Example() : Command("example", "A new folder with a small model, its data and configs, to begin with") {}
@@ -25,19 +38,31 @@ class Example final : public Command {
 
  private:
   fs::path folder_;
+
+  void fill() const;
 };
 
-int Example::run() const {
+void Example::fill() const {
   const fs::path source = example_folder();
-  create_folders(folder_, "name another folder");
   for (const char* part : {"configs", "data"}) {
     create_folders(folder_ / part, "name another folder");
     for (const fs::directory_entry& entry : fs::directory_iterator(source / part)) {
       const fs::path name = entry.path().filename();
       // Lists of GPUs and of known models are the program's.
       if (part == std::string("configs") && (name.extension() != ".yaml" || name == "gpus.yaml")) continue;
-      fs::copy(entry.path(), folder_ / part / name, fs::copy_options::recursive);
+      copy_for_user(entry.path(), folder_ / part / name);
     }
+  }
+}
+
+int Example::run() const {
+  create_folders(folder_, "name another folder");
+  try {
+    fill();
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+    throw;
   }
   print("cd " + folder_.string() +
         "\nfathom estimate configs/quickstart.yaml      what it will take\n"

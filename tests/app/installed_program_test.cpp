@@ -38,9 +38,20 @@ TEST_F(InstalledProgram, RunsWithTheTorchBesideIt) {
 
 TEST_F(InstalledProgram, HasAnExampleThatTrains) {
   put_torch();
+  // Whoever may not change what is installed may change the copy.
+  const auto change_example = [&](fs::perm_options change) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "prefix/share/fathom/example")) {
+      fs::permissions(entry.path(), fs::perms::owner_write, change);
+    }
+  };
+  change_example(fs::perm_options::remove);
   const Outcome made = run("example new", "", program_);
   EXPECT_THAT(made.output, HasSubstr("fathom train configs/quickstart.yaml")) << made.errors;
+  change_example(fs::perm_options::add);
   EXPECT_EQ(run("example new", "", program_).status, 2) << "it is there already";
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "new")) {
+    EXPECT_NE(entry.status().permissions() & fs::perms::owner_write, fs::perms::none) << entry.path();
+  }
   const Outcome trained =
       run("-c 'cd new && ../prefix/bin/fathom train configs/quickstart.yaml max_steps=2 eval_on_start=false"
           " eval_strategy=no save_strategy=no'",
