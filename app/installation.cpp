@@ -61,7 +61,7 @@ fs::path example_folder() {
 
 std::string version() {
   const fs::path built_from = library_folder() / "built_from.json";
-  return fs::exists(built_from) ? read_json(built_from).value("version", FATHOM_VERSION) : FATHOM_VERSION;
+  return fs::exists(built_from) ? read_json(built_from).at("version").get<std::string>() : "unknown";
 }
 
 fs::path gpus_file() { return config_path("gpus.yaml", "the list of GPUs"); }

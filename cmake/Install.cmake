@@ -10,7 +10,7 @@ install(FILES "${built}/libsentencepiece.so.0" "${built}/libonig.so.5" "${built}
   "${built}/built_from.json" "${PROJECT_SOURCE_DIR}/configs/gpus.yaml" DESTINATION ${libraries})
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs/models" "${PROJECT_SOURCE_DIR}/configs/gpu-times" DESTINATION ${libraries})
 install(DIRECTORY "${built}/fathom-phantom" DESTINATION ${libraries} USE_SOURCE_PERMISSIONS
-  PATTERN built EXCLUDE PATTERN agent-copied EXCLUDE PATTERN __pycache__ EXCLUDE)
+  PATTERN built EXCLUDE PATTERN agent-copied EXCLUDE)
 
 # What `fathom example` copies.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/data" DESTINATION share/fathom/example)
@@ -28,7 +28,9 @@ install(FILES "${words}/zsh" DESTINATION share/zsh/site-functions RENAME _fathom
 install(FILES "${words}/fish" DESTINATION share/fish/vendor_completions.d RENAME fathom.fish)
 install(FILES "${words}/man" DESTINATION share/man/man1 RENAME fathom.1)
 
-# Whose code is in the program or beside it: Debian's packages, which have the texts of their licences.
+# Whose code is in the program or beside it: Debian's packages, which have their licences, and the texts that those name.
+install(FILES /usr/share/common-licenses/Apache-2.0 /usr/share/common-licenses/GPL-3 /usr/share/common-licenses/LGPL-2.1
+  DESTINATION share/doc/fathom/licences OPTIONAL)
 file(READ "${PROJECT_SOURCE_DIR}/cmake/parts.json" parts)
 string(JSON count LENGTH "${parts}")
 math(EXPR last "${count} - 1")

@@ -1,29 +1,32 @@
 # Writes what a build is made from into OUTPUT: the commit, whether the program's files were changed since, a hash of these
 # files, which other changes (pages of measurements, tests) leave alone, and the version. That is VERSION where the commit has
-# its tag, vVERSION, and before that, as PEP 440 has it, VERSION.devN+gCOMMIT, N commits after the tag before it.
+# its tag, vVERSION; before that VERSION.devN+gCOMMIT, N commits after the release before it, and after it VERSION+N.gCOMMIT, so
+# that both pip and apt have them in their order. ".changes" at the end: of what is installed something was changed.
 # usage: cmake -DSOURCE=<repository> -DVERSION=<of CMakeLists.txt> -DOUTPUT=<file> -P built_from.cmake
 set(parts lib app cmake configs CMakeLists.txt)
 execute_process(COMMAND git -C "${SOURCE}" rev-parse --short=7 HEAD OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)
   set(commit unknown)
+  string(APPEND VERSION ".dev0+unknown")
 else()
-  execute_process(COMMAND git -C "${SOURCE}" status --porcelain -- ${parts} OUTPUT_VARIABLE changes ERROR_QUIET)
+  execute_process(COMMAND git -C "${SOURCE}" status --porcelain -- ${parts} data scripts/package scripts/package_files scripts/portable
+    OUTPUT_VARIABLE changes ERROR_QUIET)
   if(changes)
     string(APPEND commit " and changes")
   endif()
-  execute_process(COMMAND git -C "${SOURCE}" describe --tags --match "v[0-9]*" --long OUTPUT_VARIABLE described
-    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  string(REGEX MATCH "^v(.+)-([0-9]+)-g[0-9a-f]+$" tagged "${described}")
-  set(tag "${CMAKE_MATCH_1}")
-  set(since "${CMAKE_MATCH_2}")
-  if(NOT tagged)
-    execute_process(COMMAND git -C "${SOURCE}" rev-list --count HEAD OUTPUT_VARIABLE since OUTPUT_STRIP_TRAILING_WHITESPACE)
-  elseif(since EQUAL 0 AND NOT tag STREQUAL VERSION)
-    message(FATAL_ERROR "This commit has the tag v${tag}, but CMakeLists.txt says VERSION ${VERSION}.")
+  execute_process(COMMAND git -C "${SOURCE}" describe --tags --abbrev=0 --match "v[0-9]*.[0-9]*.[0-9]*" --exclude "*-*"
+    OUTPUT_VARIABLE release OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(release)
+    set(range "${release}..HEAD")
+  else()
+    set(range HEAD)
   endif()
-  if(changes OR NOT since EQUAL 0)
-    string(REPLACE " and " "." local "${commit}")
-    string(APPEND VERSION ".dev${since}+g${local}")
+  execute_process(COMMAND git -C "${SOURCE}" rev-list --count ${range} OUTPUT_VARIABLE since OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REPLACE " and " "." local "g${commit}")
+  if(NOT release STREQUAL "v${VERSION}")
+    string(APPEND VERSION ".dev${since}+${local}")
+  elseif(changes OR NOT since EQUAL 0)
+    string(APPEND VERSION "+${since}.${local}")
   endif()
 endif()
 set(hashes "")

@@ -1,4 +1,4 @@
-// What libstdc++'s headers ask of glibc beyond 2.28, for programs that run on it too (scripts/portable). Hidden: each
+// What libstdc++'s headers ask of glibc beyond 2.27, for programs that run on it too (scripts/portable). Hidden: each
 // program and library has its own, and the system's is found by its name.
 #define _GNU_SOURCE
 #include <dlfcn.h>

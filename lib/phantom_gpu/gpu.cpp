@@ -26,9 +26,6 @@ constexpr std::array<std::string_view, 10> kCapabilities = {"7.5", "8.0",  "8.6"
 // Of a script's copies and fills, those that are made: tensors of so many numbers are followed (agent/values.py).
 constexpr int64_t kKeptBytes = int64_t{1} << 20;
 
-// A value of PYTHONDONTWRITEBYTECODE, by which agent/sitecustomize.py knows that it isn't the user's.
-constexpr const char* kOfAgentAlone = "fathom";
-
 void check_memory(const std::string& name, int64_t memory_bytes) {
   if (memory_bytes < 1 || memory_bytes > kUnlimitedBytes) {
     throw Error("the GPU '" + name + "' has " + std::to_string(memory_bytes) + " bytes of memory; expected 1 to " +
@@ -100,8 +97,6 @@ std::map<std::string, std::string> variables_of(const std::filesystem::path& fol
   const char* own = std::getenv("PYTHONPATH");
   variables["PYTHONPATH"] =
       (folder / "agent").string() + (own != nullptr && *own != '\0' ? ":" + std::string(own) : "");
-  const char* no_bytecode = std::getenv("PYTHONDONTWRITEBYTECODE");
-  if (no_bytecode == nullptr || *no_bytecode == '\0') variables["PYTHONDONTWRITEBYTECODE"] = kOfAgentAlone;
   return variables;
 }
 

@@ -48,13 +48,19 @@ class PackageTest(unittest.TestCase):
             self.assertIn("Requires-Dist: torch==2.11.0\n", wheel.read(metadata).decode())
 
     def test_puts_the_same_into_the_archive(self):
-        with tarfile.open(self.archive) as archive:
+        with tarfile.open(self.archive) as archive, zipfile.ZipFile(self.wheel) as wheel:
             names = [member.name.split("/", 1)[1] for member in archive.getmembers()]
             self.assertEqual({member.uid for member in archive.getmembers()}, {0})
+            top = f"fathom-{self.parts['version']}.data"
+            for member, name in zip(archive.getmembers(), names):
+                inside = f"{top}/scripts/fathom" if name == "bin/fathom" else f"{top}/data/{name}"
+                self.assertEqual(archive.extractfile(member).read(), wheel.read(inside), name)
+                mode = wheel.getinfo(inside).external_attr >> 16 & 0o777
+                self.assertTrue(member.issym() or member.mode == mode, name)
         self.assertEqual(names, list(self.parts["files"]))
         self.assertIn("lib/fathom/libfathom_engine.so", names)
         self.assertIn("lib/fathom/fathom-phantom/agent/fathom_phantom/agent.py", names)
-        self.assertFalse([name for name in names if "__pycache__" in name or name.endswith("/built")])
+        self.assertFalse([name for name in names if name.endswith((".pyc", "/built"))])
 
     def test_puts_the_same_into_the_debian_package(self):
         def renamed(name):
@@ -63,21 +69,32 @@ class PackageTest(unittest.TestCase):
         def told(*words):
             return subprocess.run(["dpkg-deb", *words], check=True, capture_output=True, text=True).stdout
         listed = told("--contents", self.debian)
-        names = [line.split()[5] for line in listed.splitlines() if not line.startswith("d")]
-        self.assertEqual(sorted(names), sorted(f"./usr/{renamed(name)}" for name in self.parts["files"]))
+        modes = {line.split()[5]: line[:10] for line in listed.splitlines() if not line.startswith("d")}
+        self.assertEqual(sorted(modes), sorted(f"./usr/{renamed(name)}" for name in self.parts["files"]))
+        self.assertEqual(modes["./usr/bin/fathom"], "-rwxr-xr-x")
+        self.assertEqual({mode for mode in modes.values() if mode[0] == "-"}, {"-rwxr-xr-x", "-rw-r--r--"})
         self.assertEqual({line.split()[1] for line in listed.splitlines()}, {"root/root"})
         fields = told("--field", self.debian, "Version", "Depends")
         self.assertIn(f"Version: {self.parts['version'].replace('.dev', '~dev')}\n", fields)
         self.assertIn(f"libc6 (>= {self.parts['asks_of_the_system']['GLIBC']})", fields)
 
-    def test_calls_what_is_no_release_so(self):
-        tags = subprocess.run(["git", "tag", "--points-at", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
-        version = self.parts["version"]
-        if f"v{version.split('.dev')[0]}" not in tags.split():
-            self.assertRegex(version, r"^\d+\.\d+\.\d+\.dev\d+\+g[0-9a-f]{7}(\.changes)?$")
-        self.assertIn(f"\n## {version.split('.dev')[0]}", (ROOT / "CHANGELOG.md").read_text())
+    def test_is_named_by_the_version_that_the_program_says(self):
+        said = subprocess.run([BUILD / "fathom", "--version"], check=True, capture_output=True, text=True).stdout
+        self.assertTrue(said.startswith(f"fathom {self.parts['version']} "), said)
         for path in (self.wheel, self.archive):
-            self.assertIn(f"fathom-{version}-", path.name)
+            self.assertIn(f"fathom-{self.parts['version']}-", path.name)
+        number = re.match(r"\d+\.\d+\.\d+", self.parts["version"])[0]
+        self.assertIn(f"\n## {number}", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+
+    def test_removes_no_file_that_it_did_not_make(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder, "Containerfile")
+            other.write_text("FROM scratch\n", encoding="utf-8")
+            ended = subprocess.run([ROOT / "scripts/package", "--build", BUILD, "--output", folder],
+                                   capture_output=True, text=True)
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn("not of this script's making", ended.stderr)
+            self.assertEqual(other.read_text(encoding="utf-8"), "FROM scratch\n")
 
     def test_has_the_licence_of_each_part(self):
         for part in self.parts["parts"]:

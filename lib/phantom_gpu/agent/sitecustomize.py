@@ -2,8 +2,6 @@
 runs the sitecustomize that would have come without this one.
 
 FATHOM_PHANTOM_FOLDER: of the stub libraries, for CUDA 13; those for CUDA 12 are in cuda12 below it.
-PYTHONDONTWRITEBYTECODE: "fathom" if no bytecode is to be written beside fathom's files, which nothing would remove with
-them, but beside the script's as ever.
 """
 import glob
 import importlib.machinery
@@ -64,11 +62,9 @@ class Watcher:
             execute(module)
             sys.meta_path.remove(cls)
             sys.path.insert(0, HERE)
-            writes_none, sys.dont_write_bytecode = sys.dont_write_bytecode, True
             try:
                 from fathom_phantom import agent
             finally:
-                sys.dont_write_bytecode = writes_none
                 sys.path.remove(HERE)
             agent.attach()
 
@@ -76,8 +72,6 @@ class Watcher:
         return spec
 
 
-if os.environ.get("PYTHONDONTWRITEBYTECODE") == "fathom":
-    sys.dont_write_bytecode = False
 sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != HERE]
 if os.environ.get("FATHOM_PHANTOM_REPORT"):
     _stubs = stubs_for(importlib.machinery.PathFinder.find_spec("torch"))
