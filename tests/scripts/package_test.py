@@ -87,14 +87,23 @@ class PackageTest(unittest.TestCase):
         self.assertIn(f"\n## {number}", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
 
     def test_removes_no_file_that_it_did_not_make(self):
-        with tempfile.TemporaryDirectory() as folder:
-            other = pathlib.Path(folder, "Containerfile")
-            other.write_text("FROM scratch\n", encoding="utf-8")
-            ended = subprocess.run([ROOT / "scripts/package", "--build", BUILD, "--output", folder],
-                                   capture_output=True, text=True)
-            self.assertEqual(ended.returncode, 1)
-            self.assertIn("not of this script's making", ended.stderr)
-            self.assertEqual(other.read_text(encoding="utf-8"), "FROM scratch\n")
+        for name, text in (("Containerfile", "FROM scratch\n"), ("SHA256SUMS", "00  debian.iso\n")):
+            with self.subTest(name=name), tempfile.TemporaryDirectory() as folder:
+                for each in ("debian.iso", name):
+                    pathlib.Path(folder, each).write_text(text, encoding="utf-8")
+                ended = subprocess.run([ROOT / "scripts/package", "--build", BUILD, "--output", folder],
+                                       capture_output=True, text=True)
+                self.assertEqual(ended.returncode, 1)
+                self.assertIn("not of this script's making", ended.stderr)
+                for each in ("debian.iso", name):
+                    self.assertEqual(pathlib.Path(folder, each).read_text(encoding="utf-8"), text)
+
+    def test_replaces_what_it_made_before(self):
+        before = sorted(path.name for path in self.output.iterdir())
+        subprocess.run([ROOT / "scripts/package", "--build", BUILD, "--output", self.output], check=True,
+                       capture_output=True)
+        self.assertEqual(sorted(path.name for path in self.output.iterdir()), before)
+        self.test_sums_up()
 
     def test_has_the_licence_of_each_part(self):
         for part in self.parts["parts"]:
