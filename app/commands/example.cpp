@@ -27,6 +27,17 @@ void copy_for_user(const fs::path& from, const fs::path& to) {
   }
 }
 
+void copy_example(const fs::path& folder) {
+  const fs::path source = example_folder();
+  copy_for_user(source / "data", folder / "data");
+  create_folders(folder / "configs", "name another folder");
+  for (const fs::directory_entry& entry : fs::directory_iterator(source / "configs")) {
+    const fs::path name = entry.path().filename();
+    // Lists of GPUs and of known models are the program's.
+    if (name.extension() == ".yaml" && name != "gpus.yaml") copy_for_user(entry.path(), folder / "configs" / name);
+  }
+}
+
 class Example final : public Command {
  public:
   Example() : Command("example", "A new folder with a small model, its data and configs, to begin with") {}
@@ -38,27 +49,12 @@ class Example final : public Command {
 
  private:
   fs::path folder_;
-
-  void fill() const;
 };
-
-void Example::fill() const {
-  const fs::path source = example_folder();
-  for (const char* part : {"configs", "data"}) {
-    create_folders(folder_ / part, "name another folder");
-    for (const fs::directory_entry& entry : fs::directory_iterator(source / part)) {
-      const fs::path name = entry.path().filename();
-      // Lists of GPUs and of known models are the program's.
-      if (part == std::string("configs") && (name.extension() != ".yaml" || name == "gpus.yaml")) continue;
-      copy_for_user(entry.path(), folder_ / part / name);
-    }
-  }
-}
 
 int Example::run() const {
   create_folders(folder_, "name another folder");
   try {
-    fill();
+    copy_example(folder_);
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
