@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "gguf/tokenizer_keys.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/pre_tokenizer.h"
@@ -73,12 +72,10 @@ void add_tokens(const Json& json, const std::filesystem::path& folder, const tok
   };
   const auto add_token = [&](const tokenizer::AddedToken& token) {
     add(token.id, token.text, token.special);
-    if (!token.lstrip && !token.rstrip && !token.single_word) return;
-    log_warning(file + ": llama.cpp finds '" + token.text +
-                "' wherever it stands in a text, and takes no white space in beside it");
+    warn_of_flags(token, file);
   };
   for (const tokenizer::AddedToken& token : tokenizer::read_added_tokens(json, file)) add_token(token);
-  const tokenizer::TokenizerFiles files = tokenizer::read_tokenizer_files(folder, /*only_plain=*/false);
+  const tokenizer::TokenizerFiles files = tokenizer::read_tokenizer_files(folder);
   for (const auto& [id, token] : files.added) add_token(token);
   for (const auto& id : {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id, tokenizer.unk_id}) {
     if (id) add(*id, tokenizer.piece(*id), true);

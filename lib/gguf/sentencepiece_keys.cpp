@@ -1,10 +1,13 @@
 // Reads tokenizer.model for its pieces, scores and kinds; tokens that other files add, or call special, come over them.
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "gguf/tokenizer_keys.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/tokenizer_json_parts.h"
+#include "weights/companion.h"
 
 namespace fathom::gguf {
 namespace {
@@ -47,21 +50,43 @@ void add_pieces(const SentencePieceModel& model, const std::string& file, TokenL
   }
 }
 
+// A tokenizer.json that is read, and the tokenizer.model beside it, whose scores are written.
+void check_same(const SentencePieceModel& model, const tokenizer::Tokenizer& tokenizer, const std::string& file) {
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    const std::string piece = tokenizer.piece(static_cast<int32_t>(id));
+    if (piece == model.pieces[id]) continue;
+    throw Error(file + ": piece " + std::to_string(id) + " is '" + model.pieces[id] + "', but tokenizer.json has '" +
+                    piece + "'",
+                "take both files from the same model");
+  }
+}
+
 }  // namespace
 
-weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, TokenLists& lists) {
+weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,
+                                     TokenLists& lists) {
   const std::string file = (folder / "tokenizer.model").string();
   const SentencePieceModel model = tokenizer::read_sentencepiece_model(file);
   check(model, file);
   add_pieces(model, file, lists);
-  const tokenizer::TokenizerFiles files = tokenizer::read_tokenizer_files(folder, /*only_plain=*/true);
-  for (const auto& [id, token] : files.added) {
+  const auto add = [&](const tokenizer::AddedToken& token) {
+    warn_of_flags(token, file);
     const TokenKind kind = kind_of_added(token.text, token.special);
-    lists.set(id, kind == TokenKind::kControl ? token.text : with_blanks(token.text), kind, file);
-    lists.scores[static_cast<size_t>(id)] = kAddedScore;
+    lists.set(token.id, kind == TokenKind::kControl ? token.text : with_blanks(token.text), kind, file);
+    lists.scores[static_cast<size_t>(token.id)] = kAddedScore;
+  };
+  if (tokenizer::Tokenizer::source_in(folder) == tokenizer::Tokenizer::Source::kTokenizerJson) {
+    check_same(model, tokenizer, file);
+    const std::string json = (folder / "tokenizer.json").string();
+    for (const tokenizer::AddedToken& token :
+         tokenizer::read_added_tokens(parse_json(read_file(json, weights::kLargestCompanion), json), json)) {
+      add(token);
+    }
   }
-  return {{"tokenizer.ggml.pre", std::string("default")},
-          {"tokenizer.ggml.add_space_prefix", files.adds_prefix_space.value_or(true)}};
+  for (const auto& [id, token] : tokenizer::read_tokenizer_files(folder).added) add(token);
+  const std::vector<int32_t> letter = tokenizer.encode("a");
+  const bool prefixes = !letter.empty() && tokenizer.piece(letter.front()).starts_with(tokenizer::kBlankMark);
+  return {{"tokenizer.ggml.pre", std::string("default")}, {"tokenizer.ggml.add_space_prefix", prefixes}};
 }
 
 weights::GgufKeys spiece_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,

@@ -2,7 +2,11 @@
 #include "gguf/tokenizer_keys.h"
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "chat/chat_template.h"
+#include "tokenizer/tokenizer_json.h"
+#include "weights/companion.h"
 
 namespace fathom::gguf {
 namespace {
@@ -64,6 +68,34 @@ TokenKind kind_of_added(std::string_view text, bool special) {
   return special || looks_special ? TokenKind::kControl : TokenKind::kUserDefined;
 }
 
+namespace {
+
+enum class Kind { kByteLevel, kSentencePiece, kT5 };
+
+// A tokenizer.json over characters is SentencePiece's BPE without its scores, by which llama.cpp merges: those are in
+// the tokenizer.model beside it.
+Kind kind_of(const std::filesystem::path& folder, tokenizer::Tokenizer::Source source) {
+  using Source = tokenizer::Tokenizer::Source;
+  if (source == Source::kSpieceModel) return Kind::kT5;
+  if (source == Source::kTokenizerModel) return Kind::kSentencePiece;
+  const std::filesystem::path file = folder / "tokenizer.json";
+  const Json json = parse_json(read_file(file, weights::kLargestCompanion), file.string());
+  const bool over_characters = tokenizer::is_character_bpe(json);
+  if (!over_characters) return Kind::kByteLevel;
+  if (std::filesystem::exists(folder / "tokenizer.model")) return Kind::kSentencePiece;
+  throw Error(
+      file.string() + ": llama.cpp merges such a tokenizer's characters by scores, which this file does not have",
+      "put the tokenizer.model of the model that this one was made of beside it, or leave out --format gguf");
+}
+
+}  // namespace
+
+void warn_of_flags(const tokenizer::AddedToken& token, const std::string& file) {
+  if (!token.lstrip && !token.rstrip && !token.single_word) return;
+  log_warning(file + ": llama.cpp finds '" + token.text +
+              "' wherever it stands in a text, and takes no white space in beside it");
+}
+
 weights::GgufKeys tokenizer_keys(const std::filesystem::path& folder, const arch::Architecture& model,
                                  int64_t vocabulary) {
   using Source = tokenizer::Tokenizer::Source;
@@ -71,12 +103,13 @@ weights::GgufKeys tokenizer_keys(const std::filesystem::path& folder, const arch
   const Source source = tokenizer::Tokenizer::source_in(folder);
   if (source == Source::kNone) return {{model_key, std::string("none")}};
   const std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::open(folder);
-  const bool byte_level = source == Source::kTokenizerJson, unigram = source == Source::kSpieceModel;
+  const Kind kind = kind_of(folder, source);
   TokenLists lists(vocabulary);
-  const weights::GgufKeys own = byte_level ? byte_level_keys(folder, *tokenizer, lists)
-                                : unigram  ? spiece_keys(folder, *tokenizer, lists)
-                                           : sentencepiece_keys(folder, lists);
-  weights::GgufKeys keys = {{model_key, std::string(byte_level ? "gpt2" : unigram ? "t5" : "llama")}};
+  const weights::GgufKeys own = kind == Kind::kByteLevel ? byte_level_keys(folder, *tokenizer, lists)
+                                : kind == Kind::kT5      ? spiece_keys(folder, *tokenizer, lists)
+                                                         : sentencepiece_keys(folder, *tokenizer, lists);
+  const char* name = kind == Kind::kByteLevel ? "gpt2" : kind == Kind::kT5 ? "t5" : "llama";
+  weights::GgufKeys keys = {{model_key, std::string(name)}};
   keys.insert(keys.end(), own.begin(), own.end());
   keys.emplace_back(std::string(kPrefix) + "tokens", std::move(lists.texts));
   if (!lists.scores.empty()) keys.emplace_back(std::string(kPrefix) + "scores", std::move(lists.scores));

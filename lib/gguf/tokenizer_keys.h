@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arch/architecture.h"
+#include "tokenizer/special_tokens.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/gguf_writer.h"
 
@@ -34,6 +35,9 @@ struct TokenLists {
 // An added token's kind: kControl for special ones and for those that look so, kUserDefined for others.
 TokenKind kind_of_added(std::string_view text, bool special);
 
+// Of an added token that takes white space in, or matches whole words alone.
+void warn_of_flags(const tokenizer::AddedToken& token, const std::string& file);
+
 // What llama.cpp calls the way in which a byte-level tokenizer's text is split, tokenizer.ggml.pre: by the patterns in
 // tokenizer.json, and by whether a whole word that is a token is looked for before merges are. llama.cpp's converter
 // knows it by what the tokenizer makes of a text. Throws Error naming `file` for patterns that llama.cpp has no name
@@ -45,7 +49,8 @@ std::string pre_tokenizer_name(const Json& tokenizer_json, const std::string& fi
 // does otherwise, and warn where that is a matter of single texts.
 weights::GgufKeys byte_level_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,
                                   TokenLists& lists);
-weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, TokenLists& lists);
+weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,
+                                     TokenLists& lists);
 weights::GgufKeys spiece_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,
                               TokenLists& lists);
 

@@ -1,5 +1,8 @@
 // Byte-level BPE behind its pre_tokenizer.
+#include <algorithm>
+
 #include "base/error.h"
+#include "tokenizer/bpe_words.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/text_model.h"
@@ -18,7 +21,8 @@ void check_decoder(const Json& json, const std::string& file) {
 class ByteLevelModel : public TextModel {
  public:
   ByteLevelModel(const Json& json, const std::string& file)
-      : bpe_(json.at("model"), file), pre_tokenizer_(json.value("pre_tokenizer", Json()), file) {
+      : bpe_(json.at("model"), file, Vocabulary::Spelling::kBytes),
+        pre_tokenizer_(json.value("pre_tokenizer", Json()), file) {
     check_decoder(json, file);
   }
 
@@ -37,7 +41,7 @@ class ByteLevelModel : public TextModel {
  private:
   const Vocabulary& vocabulary() const { return bpe_.vocabulary(); }
 
-  ByteLevelBpe bpe_;
+  Bpe bpe_;
   PreTokenizer pre_tokenizer_;
 };
 
@@ -50,16 +54,10 @@ void ByteLevelModel::encode(std::string_view text, bool /*at_start*/, Workspace&
     text = prefixed;
   }
   pre_tokenizer_.split(text, workspace.pieces, workspace.scratch, workspace.budget);
-  size_t next = ids.size();
-  encode_pieces(text, workspace.pieces, workspace.cache, ids,
-                [&](std::string_view piece) { bpe_.encode(piece, workspace.bpe, ids); });
-  if (begins == nullptr) return;
-  // The bytes of a piece's tokens, end to end, are the piece.
-  for (const Piece& piece : workspace.pieces) {
-    for (size_t at = piece.begin; at < piece.end; at += vocabulary().bytes(ids[next++]).size()) {
-      begins->push_back(static_cast<int64_t>(prefixes && at > 0 ? at - 1 : at));
-    }
-  }
+  const size_t before = begins == nullptr ? 0 : begins->size();
+  encode_words(bpe_, text, workspace.pieces, workspace, ids, begins);
+  if (begins == nullptr || !prefixes) return;
+  for (size_t i = before; i < begins->size(); ++i) (*begins)[i] = std::max<int64_t>((*begins)[i] - 1, 0);
 }
 
 }  // namespace

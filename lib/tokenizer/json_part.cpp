@@ -58,6 +58,13 @@ std::string read_pattern(const Json& part, const std::string& where) {
   throw Error(where + R"(.pattern: expected {"Regex": …} or {"String": …})");
 }
 
+std::optional<std::string> read_literal_pattern(const Json& part) {
+  const Json* pattern = find_key(part, "pattern");
+  const Json* text = pattern == nullptr || pattern->size() != 1 ? nullptr : find_key(*pattern, "String");
+  if (text == nullptr || !text->is_string() || text->get_ref<const std::string&>().empty()) return std::nullopt;
+  return text->get<std::string>();
+}
+
 void reject_type(const std::string& where, const std::string& type, const std::string& supported) {
   throw Error(where + ".type: '" + type.substr(0, 80) + "' is not supported", "those that are: " + supported);
 }

@@ -1,6 +1,7 @@
 // Reading the parts of tokenizer.json, each an object with a type; errors name file and key.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,8 @@ std::string read_text(const Json& part, const char* key, const std::string& wher
 const Json& list_of(const Json& part, const char* key, const std::string& where);
 // The regular expression of {"Regex": …} or {"String": …} under "pattern".
 std::string read_pattern(const Json& part, const std::string& where);
+// The text of {"String": …} under "pattern", if it is that.
+std::optional<std::string> read_literal_pattern(const Json& part);
 [[noreturn]] void reject_type(const std::string& where, const std::string& type, const std::string& supported);
 
 }  // namespace fathom::tokenizer

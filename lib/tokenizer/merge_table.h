@@ -34,6 +34,7 @@ class MergeTable {
       if (slots_[at].key == kEmpty) return {};
     }
   }
+  size_t size() const { return pairs_.size(); }
   Pair pair(uint32_t rank) const { return pairs_[rank]; }
 
  private:

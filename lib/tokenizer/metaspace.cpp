@@ -34,7 +34,7 @@ Metaspace read_metaspace(const Json& part, const std::string& where) {
 MarkedWords::MarkedWords(const Json& pre_tokenizer, const std::string& file) {
   const std::string where = file + ": pre_tokenizer";
   read(pre_tokenizer, where);
-  if (!has_metaspace_) throw Error(where + ": does not end in Metaspace", "a Unigram model needs it");
+  if (!has_metaspace_) throw Error(where + ": does not end in Metaspace", "a model of SentencePiece's kind needs it");
 }
 
 void MarkedWords::read(const Json& part, const std::string& where) {

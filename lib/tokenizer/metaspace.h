@@ -1,4 +1,4 @@
-// Words for Unigram: blanks become "▁", and each word begins with one, as tokenizer.json's Metaspace says.
+// Words of SentencePiece's kind: blanks become "▁", and each word begins with one, as tokenizer.json's Metaspace says.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reads NFC, Precompiled, Strip, Replace and Sequence into one chain of steps.
+// Reads NFC, NFKC, Prepend, Precompiled, Strip, Replace and Sequence into one chain of steps.
 #include "tokenizer/normalizer.h"
 
 #include <cstdint>
@@ -50,6 +50,12 @@ std::string_view strip(std::string_view text, bool left, bool right) {
   return text;
 }
 
+void find_all(std::string_view text, std::string_view wanted, std::vector<Piece>& matches) {
+  for (size_t at = 0; (at = text.find(wanted, at)) != std::string_view::npos; at += wanted.size()) {
+    matches.push_back({at, at + wanted.size()});
+  }
+}
+
 std::string replace(std::string_view text, const std::vector<Piece>& matches, std::string_view content,
                     OffsetMap& origins) {
   std::string result;
@@ -86,8 +92,10 @@ void Normalizer::read(const Json& part, const std::string& where) {
   const std::string type = type_of(part, where);
   if (steps_.size() == kMostSteps)
     throw Error(where + ": more than " + std::to_string(kMostSteps) + " steps are not supported");
-  if (type == "NFC") {
-    steps_.emplace_back(Composition{});
+  if (type == "NFC" || type == "NFKC") {
+    steps_.emplace_back(Composition{type == "NFC" ? NormalForm::kComposed : NormalForm::kCompatible});
+  } else if (type == "Prepend") {
+    steps_.emplace_back(Prefix{read_text(part, "prepend", where)});
   } else if (type == "Precompiled") {
     const std::string key = where + ".precompiled_charsmap";
     const auto table = decode_base64(read_text(part, "precompiled_charsmap", where));
@@ -97,13 +105,17 @@ void Normalizer::read(const Json& part, const std::string& where) {
     steps_.emplace_back(
         Strip{read_flag(part, "strip_left", false, where), read_flag(part, "strip_right", false, where)});
   } else if (type == "Replace") {
-    steps_.emplace_back(
-        Replacement{Regex(read_pattern(part, where), where + ".pattern"), read_text(part, "content", where), where});
+    Replacement replacement;
+    replacement.literal = read_literal_pattern(part).value_or("");
+    if (replacement.literal.empty()) replacement.pattern.emplace(read_pattern(part, where), where + ".pattern");
+    replacement.content = read_text(part, "content", where);
+    replacement.where = where;
+    steps_.emplace_back(std::move(replacement));
   } else if (type == "Sequence") {
     const Json& parts = list_of(part, "normalizers", where);
     for (size_t i = 0; i < parts.size(); ++i) read(parts[i], where + ".normalizers[" + std::to_string(i) + "]");
   } else {
-    reject_type(where, type, "NFC, Precompiled, Replace, Strip, Sequence, none");
+    reject_type(where, type, "NFC, NFKC, Prepend, Precompiled, Replace, Strip, Sequence, none");
   }
 }
 
@@ -113,9 +125,14 @@ void Normalizer::apply(Rewritten& text, MatchBudget& budget) const {
   for (const Step& step : steps_) {
     OffsetMap origins;
     std::string rewritten;
-    if (std::holds_alternative<Composition>(step)) {
-      if (is_plainly_composed(text.text)) continue;
-      rewritten = compose(text.text, &origins);
+    if (const auto* composition = std::get_if<Composition>(&step)) {
+      if (is_plainly_composed(text.text, composition->form)) continue;
+      rewritten = compose(text.text, composition->form, &origins);
+    } else if (const auto* prefix = std::get_if<Prefix>(&step)) {
+      if (text.text.empty()) continue;
+      origins.rewritten(0, 0);
+      origins.copied(prefix->text.size(), 0);
+      rewritten = prefix->text + std::string(text.text);
     } else if (const auto* map = std::get_if<CharacterMap>(&step)) {
       rewritten = map->apply(text.text, origins, most_bytes);
     } else if (const auto* sides = std::get_if<Strip>(&step)) {
@@ -125,7 +142,11 @@ void Normalizer::apply(Rewritten& text, MatchBudget& budget) const {
       rewritten = stripped;
     } else if (const auto* replacement = std::get_if<Replacement>(&step)) {
       matches.clear();
-      replacement->pattern.find_all(text.text, matches, budget);
+      if (replacement->pattern) {
+        replacement->pattern->find_all(text.text, matches, budget);
+      } else {
+        find_all(text.text, replacement->literal, matches);
+      }
       if (matches.empty()) continue;
       if (text.text.size() + matches.size() * replacement->content.size() > most_bytes) {
         throw Error(replacement->where + ": makes a text of " + std::to_string(text.text.size()) + " bytes too long");

@@ -1,6 +1,7 @@
 // What tokenizer.json's normalizer makes of a text before anything else.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -8,6 +9,7 @@
 
 #include "base/json.h"
 #include "tokenizer/character_map.h"
+#include "tokenizer/normal_form.h"
 #include "tokenizer/offset_map.h"
 #include "tokenizer/regex.h"
 
@@ -38,15 +40,21 @@ class Normalizer {
   void apply(Rewritten& text, MatchBudget& budget) const;
 
  private:
-  struct Composition {};  // NFC
-  struct Strip {          // white space
+  struct Composition {
+    NormalForm form;
+  };
+  struct Prefix {  // put before every text that is not empty
+    std::string text;
+  };
+  struct Strip {  // white space
     bool left, right;
   };
   struct Replacement {
-    Regex pattern;
+    std::string literal;           // what is replaced, or
+    std::optional<Regex> pattern;  // where that is empty
     std::string content, where;
   };
-  using Step = std::variant<Composition, CharacterMap, Strip, Replacement>;
+  using Step = std::variant<Composition, Prefix, CharacterMap, Strip, Replacement>;
   void read(const Json& part, const std::string& where);
 
   std::vector<Step> steps_;

@@ -56,10 +56,12 @@ class PipelineTokenizer : public Tokenizer {
     if (!has_token(id)) return "";  // models have rows in their embeddings that no token uses
     if (special_.count(id)) return "";
     const auto added = added_.find(id);
-    return added != added_.end() ? added->second.text : model_->bytes(id);
+    return added != added_.end() ? model_->added_bytes(added->second.text, false) : model_->bytes(id);
   }
   std::string first_token_bytes(int32_t id) const override {
-    return has_token(id) && !added_.count(id) ? model_->first_bytes(id) : token_bytes(id);
+    if (!has_token(id) || special_.count(id)) return "";
+    const auto added = added_.find(id);
+    return added != added_.end() ? model_->added_bytes(added->second.text, true) : model_->first_bytes(id);
   }
   std::string piece(int32_t id) const override {
     if (!has_token(id)) return "<no token " + std::to_string(id) + ">";
@@ -72,7 +74,7 @@ class PipelineTokenizer : public Tokenizer {
   using Begins = std::vector<int64_t>;
 
   void add_token(const AddedToken& token);
-  std::optional<int32_t> resolve(const std::optional<std::string>& text, const char* key);
+  std::optional<int32_t> resolve(const TokenizerFiles& files, const std::optional<std::string>& text, const char* key);
   void read_special_tokens(const Pipeline& pipeline);
   void decide_affixes(const TokenizerFiles& files, const Affixes& affixes);
   void build_finders();
@@ -129,7 +131,8 @@ void PipelineTokenizer::add_token(const AddedToken& token) {
 }
 
 // The id of a special token, which from here on is found in texts and left out of them when decoding.
-std::optional<int32_t> PipelineTokenizer::resolve(const std::optional<std::string>& text, const char* key) {
+std::optional<int32_t> PipelineTokenizer::resolve(const TokenizerFiles& files, const std::optional<std::string>& text,
+                                                  const char* key) {
   if (!text) return std::nullopt;
   const auto added = added_ids_.find(*text);
   const std::optional<int32_t> id = added != added_ids_.end() ? added->second : model_->find_spelling(*text);
@@ -138,8 +141,7 @@ std::optional<int32_t> PipelineTokenizer::resolve(const std::optional<std::strin
                 "add it to added_tokens, with an id that the model has");
   }
   if (added == added_ids_.end()) {
-    AddedToken token;
-    token.text = *text;
+    AddedToken token = files.special_token(*text);
     token.id = *id;
     add_token(token);
   }
@@ -149,11 +151,11 @@ std::optional<int32_t> PipelineTokenizer::resolve(const std::optional<std::strin
 
 void PipelineTokenizer::read_special_tokens(const Pipeline& pipeline) {
   const TokenizerFiles& files = pipeline.files;
-  bos_id = resolve(files.bos, "bos_token");
-  eos_id = resolve(files.eos, "eos_token");
-  pad_id = resolve(files.pad, "pad_token");
-  unk_id = resolve(files.unk ? files.unk : pipeline.unknown, "unk_token");
-  for (const std::string& text : files.other_special) resolve(text, "additional_special_tokens");
+  bos_id = resolve(files, files.bos, "bos_token");
+  eos_id = resolve(files, files.eos, "eos_token");
+  pad_id = resolve(files, files.pad, "pad_token");
+  unk_id = resolve(files, files.unk ? files.unk : pipeline.unknown, "unk_token");
+  for (const std::string& text : files.other_special) resolve(files, text, "additional_special_tokens");
 }
 
 // As transformers 5 does: where tokenizer_config.json says add_bos_token or add_eos_token, post_processor counts no

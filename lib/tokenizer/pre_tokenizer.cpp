@@ -1,4 +1,4 @@
-// Reads ByteLevel, Split, Digits and Sequence into one chain of splits, and plays it.
+// Reads ByteLevel, Split, Digits, Punctuation and Sequence into one chain of splits, and plays it.
 #include "tokenizer/pre_tokenizer.h"
 
 #include "base/error.h"
@@ -8,13 +8,16 @@ namespace fathom::tokenizer {
 namespace {
 
 constexpr size_t kMostSplits = 32;
+// What Hugging Face's Punctuation takes for such: Unicode's, and ASCII's signs.
+constexpr const char* kPunctuation = R"([\p{P}!-/:-@\[-`{-~])";
 
 }  // namespace
 
-PreTokenizer::PreTokenizer(const Json& pre_tokenizer, const std::string& file) {
+PreTokenizer::PreTokenizer(const Json& pre_tokenizer, const std::string& file, Ends ends) : ends_(ends) {
   read(pre_tokenizer, file + ": pre_tokenizer");
-  if (!ends_in_bytes_) {
-    throw Error(file + ": pre_tokenizer: does not end in ByteLevel", "only byte-level tokenizers are supported");
+  if (ends == Ends::kInBytes && !ends_in_bytes_) {
+    throw Error(file + ": pre_tokenizer: does not end in ByteLevel",
+                "a byte-level tokenizer, which its decoder ByteLevel asks for, needs it");
   }
 }
 
@@ -27,14 +30,18 @@ void PreTokenizer::read(const Json& part, const std::string& where) {
     for (size_t i = 0; i < parts.size(); ++i) {
       read(parts[i], where + ".pretokenizers[" + std::to_string(i) + "]");
     }
-  } else if (type == "ByteLevel") {
+  } else if (type == "ByteLevel" && ends_ == Ends::kInBytes) {
     read_byte_level(part, where);
   } else if (type == "Split") {
     read_split(part, where);
   } else if (type == "Digits") {
     add(read_flag(part, "individual_digits", false, where) ? R"(\p{N})" : R"(\p{N}+)", Kept::kAll, where);
+  } else if (type == "Punctuation") {
+    add(kPunctuation, find_key(part, "behavior") == nullptr ? Kept::kAll : read_kept(part, false, where), where);
   } else {
-    reject_type(where, type, "Sequence, Split, Digits, ByteLevel");
+    reject_type(where, type,
+                std::string("Sequence, Split, Digits, Punctuation, ") +
+                    (ends_ == Ends::kInBytes ? "ByteLevel" : "Metaspace alone, none"));
   }
 }
 
@@ -49,15 +56,23 @@ void PreTokenizer::read_byte_level(const Json& part, const std::string& where) {
   ends_in_bytes_ = true;
 }
 
-void PreTokenizer::read_split(const Json& part, const std::string& where) {
+// inverted: what lies between the matches is split off.
+PreTokenizer::Kept PreTokenizer::read_kept(const Json& part, bool inverted, const std::string& where) {
   const std::string behavior = read_text(part, "behavior", where);
-  const bool inverted = read_flag(part, "invert", false, where);
-  if (behavior != "Isolated" && behavior != "Removed") {
-    throw Error(where + ".behavior: '" + behavior.substr(0, 80) + "' is not supported",
-                "those that are: Isolated, Removed");
-  }
-  const Kept removing = inverted ? Kept::kMatches : Kept::kGaps;
-  add(read_pattern(part, where), behavior == "Isolated" ? Kept::kAll : removing, where);
+  if (behavior == "Isolated") return Kept::kAll;
+  if (behavior == "Removed") return inverted ? Kept::kMatches : Kept::kGaps;
+  if (behavior == "MergedWithPrevious" && !inverted) return Kept::kWithPrevious;
+  if (behavior == "MergedWithNext" && !inverted) return Kept::kWithNext;
+  if (behavior == "Contiguous") return Kept::kRuns;
+  throw Error(
+      where + ".behavior: '" + behavior.substr(0, 80) + "'" + (inverted ? " with invert" : "") + " is not supported",
+      inverted ? "those that are: Isolated, Removed, Contiguous"
+               : "those that are: Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous");
+}
+
+void PreTokenizer::read_split(const Json& part, const std::string& where) {
+  const Kept kept = read_kept(part, read_flag(part, "invert", false, where), where);
+  add(read_pattern(part, where), kept, where);
 }
 
 void PreTokenizer::add(std::string pattern, Kept kept, const std::string& where) {
@@ -68,7 +83,7 @@ void PreTokenizer::add(std::string pattern, Kept kept, const std::string& where)
   split.pattern = pattern;
   split.kept = kept;
   // By hand there are no gaps, so that keeping all and keeping the matches is the same.
-  if (kept != Kept::kGaps) split.known = find_known_pattern(pattern);
+  if (kept == Kept::kAll || kept == Kept::kMatches) split.known = find_known_pattern(pattern);
   if (!split.known) split.regex.emplace(std::move(pattern), where);
 }
 
@@ -86,8 +101,20 @@ void PreTokenizer::apply(const Split& split, std::string_view text, Piece range,
   if (split.known) return split_by(*split.known, text, range, pieces);
   std::vector<Piece> matches;
   split.regex->find_all(text.substr(range.begin, range.end - range.begin), matches, budget);
+  const size_t before = pieces.size();
+  std::optional<Kept> last;  // of the stretch before
   auto keep = [&](size_t begin, size_t end, Kept kind) {
-    if (begin < end && (split.kept == Kept::kAll || split.kept == kind)) pieces.push_back({begin, end});
+    if (begin == end) return;
+    const bool joins_last = last && ((split.kept == Kept::kWithPrevious && kind == Kept::kMatches && *last != kind) ||
+                                     (split.kept == Kept::kWithNext && kind == Kept::kGaps && *last != kind) ||
+                                     (split.kept == Kept::kRuns && *last == kind));
+    last = kind;
+    if ((split.kept == Kept::kMatches || split.kept == Kept::kGaps) && split.kept != kind) return;
+    if (joins_last && pieces.size() > before) {
+      pieces.back().end = end;
+    } else {
+      pieces.push_back({begin, end});
+    }
   };
   size_t done = range.begin;
   for (const Piece& match : matches) {

@@ -30,14 +30,34 @@ constexpr size_t kLongestStretch = size_t{1} << 22;  // without such a place
 
 // Whether a SentencePiece model rewrites characters before it tokenizes: normalizer_spec (field 3) has rules in
 // precompiled_charsmap (its field 2).
-bool rewrites_characters(std::string_view proto) {
+// adds_prefix becomes whether its own add_dummy_prefix (field 3 there) is set, as it is where nothing is said.
+bool rewrites_characters(std::string_view proto, bool& adds_prefix) {
   bool rewrites = false;
+  adds_prefix = true;
   const bool whole = for_each_field(proto, [&](const ProtobufField& spec) {
     if (spec.number != 3) return;
-    rewrites |= !for_each_field(
-        spec.bytes, [&](const ProtobufField& rules) { rewrites |= rules.number == 2 && !rules.bytes.empty(); });
+    rewrites |= !for_each_field(spec.bytes, [&](const ProtobufField& rules) {
+      rewrites |= rules.number == 2 && !rules.bytes.empty();
+      if (rules.number == 3) adds_prefix = rules.value != 0;
+    });
   });
   return rewrites || !whole;
+}
+
+// "IQ== 0": a token in base64 and its rank, a line each.
+void refuse_tiktoken(const std::filesystem::path& path, std::string_view text) {
+  const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
+  const size_t blank = line.find(' ');
+  if (blank == 0 || blank == std::string_view::npos || line.size() > 1024) return;
+  const auto all_in = [](std::string_view part, std::string_view letters) {
+    return !part.empty() && part.find_first_not_of(letters) == std::string_view::npos;
+  };
+  if (!all_in(line.substr(0, blank), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")) return;
+  if (!all_in(line.substr(blank + 1), "0123456789\r")) return;
+  throw Error(
+      path.string() + ": is tiktoken's list of tokens, not a SentencePiece model",
+      "take the model's folder in transformers' form, with its tokenizer.json; of Llama 3 it is the folder above "
+      "`original`");
 }
 
 // Appends text with `from` replaced by `to`; origins learns where the bytes came from.
@@ -55,11 +75,20 @@ void append_replaced(std::string& result, std::string_view text, std::string_vie
   }
 }
 
-void check_class(const std::string& name, const std::filesystem::path& folder) {
-  if (name.empty() || name == "LlamaTokenizer" || name == "LlamaTokenizerFast") return;
-  throw Error((folder / "tokenizer_config.json").string() + ": tokenizer_class \"" + name +
+// Classes that add nothing to what the files say, with or without Fast behind their names.
+constexpr std::string_view kPrefixingClasses[] = {"LlamaTokenizer", "CodeLlamaTokenizer"};
+constexpr std::string_view kOtherClasses[] = {"", "GemmaTokenizer", "TokenizersBackend", "PreTrainedTokenizer"};
+
+// Whether the class puts a blank in front, whatever the model says.
+bool class_adds_prefix(std::string_view name, const std::filesystem::path& folder) {
+  const std::string_view whole = name;
+  if (name.ends_with("Fast")) name.remove_suffix(4);
+  if (std::ranges::count(kPrefixingClasses, name) > 0) return true;
+  if (std::ranges::count(kOtherClasses, name) > 0) return false;
+  throw Error((folder / "tokenizer_config.json").string() + ": tokenizer_class \"" + std::string(whole) +
                   "\" is not supported with a tokenizer.model",
-              "the class that there is: LlamaTokenizer. A tokenizer.json alone may be of any class");
+              "those that are: LlamaTokenizer, CodeLlamaTokenizer, GemmaTokenizer, TokenizersBackend, "
+              "PreTrainedTokenizerFast. A tokenizer.json may be of any class, and is read where both are there");
 }
 
 class SentencePiece : public Tokenizer {
@@ -77,7 +106,8 @@ class SentencePiece : public Tokenizer {
   void load_model();
   void add_token(const AddedToken& token);
   std::optional<int32_t> find_id(const std::string& text) const;
-  std::optional<int32_t> resolve(const std::optional<std::string>& text, int model_id, const char* key);
+  std::optional<int32_t> resolve(const TokenizerFiles& files, const std::optional<std::string>& text, int model_id,
+                                 const char* key);
   // Appends the tokens of text[begin, end) and where in `text` they begin.
   void encode_plain(std::string_view text, size_t begin, size_t end, Encoding& encoding) const;
   void encode_stretch(std::string_view text, size_t begin, size_t end, Encoding& encoding) const;
@@ -91,13 +121,13 @@ class SentencePiece : public Tokenizer {
 
   std::filesystem::path path_;
   sentencepiece::SentencePieceProcessor model_;
-  std::string unknown_;                                  // text of the model's unknown piece
-  size_t unknown_length_ = 0;                            // tokens into which SentencePiece takes that text apart
-  std::map<std::string, int32_t, std::less<>> matched_;  // tokens that are found in a text before SentencePiece sees it
-  AddedTokenFinder finder_;                              // of those
-  std::map<int32_t, std::string> added_;                 // texts of ids beyond the model's own
+  std::string unknown_;                        // text of the model's unknown piece
+  size_t unknown_length_ = 0;                  // tokens into which SentencePiece takes that text apart
+  std::map<std::string, AddedToken> matched_;  // tokens that are found in a text before SentencePiece sees it
+  AddedTokenFinder finder_;                    // of those
+  std::map<int32_t, std::string> added_;       // texts of ids beyond the model's own
   std::set<int32_t> special_;
-  bool adds_prefix_space_ = true;
+  bool adds_prefix_space_ = true;  // at first the model's own
   int64_t vocabulary_size_ = 0;
   bool rewrites_characters_ = false;
   mutable std::once_flag pairs_found_;
@@ -106,20 +136,20 @@ class SentencePiece : public Tokenizer {
 
 SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder / "tokenizer.model") {
   load_model();
-  const TokenizerFiles files = read_tokenizer_files(folder, /*only_plain=*/true);
-  check_class(files.tokenizer_class, folder);
+  const TokenizerFiles files = read_tokenizer_files(folder);
   adds_bos = files.adds_bos.value_or(true);
   adds_eos = files.adds_eos.value_or(false);
-  adds_prefix_space_ = files.adds_prefix_space.value_or(true);
+  const bool class_prefixes = class_adds_prefix(files.tokenizer_class, folder);
+  adds_prefix_space_ = files.adds_prefix_space.value_or(class_prefixes || adds_prefix_space_);
   vocabulary_size_ = model_size();
   for (const auto& [id, token] : files.added) add_token(token);
-  bos_id = resolve(files.bos, model_.bos_id(), "bos_token");
-  eos_id = resolve(files.eos, model_.eos_id(), "eos_token");
-  unk_id = resolve(files.unk, model_.unk_id(), "unk_token");
-  pad_id = resolve(files.pad, model_.pad_id(), "pad_token");
-  for (const std::string& text : files.other_special) resolve(text, -1, "additional_special_tokens");
+  bos_id = resolve(files, files.bos, model_.bos_id(), "bos_token");
+  eos_id = resolve(files, files.eos, model_.eos_id(), "eos_token");
+  unk_id = resolve(files, files.unk, model_.unk_id(), "unk_token");
+  pad_id = resolve(files, files.pad, model_.pad_id(), "pad_token");
+  for (const std::string& text : files.other_special) resolve(files, text, -1, "additional_special_tokens");
   std::vector<AddedToken> plain;
-  for (const auto& [text, id] : matched_) plain.push_back({.text = text, .id = id});
+  for (const auto& [text, token] : matched_) plain.push_back(token);
   finder_ = AddedTokenFinder(std::move(plain));
   if (adds_bos && !bos_id) throw Error(path_.string() + ": add_bos_token is set, but there is no BOS token");
   if (adds_eos && !eos_id) throw Error(path_.string() + ": add_eos_token is set, but there is no EOS token");
@@ -128,7 +158,8 @@ SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder
 void SentencePiece::load_model() {
   std::string proto = read_file(path_, kMaxModelBytes);
   refuse_other_kind(path_, proto, "a SentencePiece model");
-  rewrites_characters_ = rewrites_characters(proto);
+  refuse_tiktoken(path_, proto);
+  rewrites_characters_ = rewrites_characters(proto, adds_prefix_space_);
   // Protocol buffers merge a repeated message field by field, so this sets add_dummy_prefix (field 3 of
   // normalizer_spec, itself field 3) to false: the leading blank is ours to put.
   proto.append("\x1a\x02\x18\x00", 4);
@@ -157,19 +188,20 @@ void SentencePiece::add_token(const AddedToken& token) {
     added_[token.id] = token.text;
     vocabulary_size_ = std::max<int64_t>(vocabulary_size_, int64_t{token.id} + 1);
   }
-  matched_[token.text] = token.id;
+  matched_[token.text] = token;
   if (token.special) special_.insert(token.id);
 }
 
 std::optional<int32_t> SentencePiece::find_id(const std::string& text) const {
-  if (auto found = matched_.find(text); found != matched_.end()) return found->second;
+  if (auto found = matched_.find(text); found != matched_.end()) return found->second.id;
   const int id = model_.PieceToId(text);  // the unknown id for a text that is no piece
   if (id >= 0 && id < model_size() && model_.IdToPiece(id) == text) return id;
   return std::nullopt;
 }
 
 // The id of a special token: that of its text, or the model's own where no file names a text.
-std::optional<int32_t> SentencePiece::resolve(const std::optional<std::string>& text, int model_id, const char* key) {
+std::optional<int32_t> SentencePiece::resolve(const TokenizerFiles& files, const std::optional<std::string>& text,
+                                              int model_id, const char* key) {
   std::optional<int32_t> id;
   if (text) {
     id = find_id(*text);
@@ -182,7 +214,9 @@ std::optional<int32_t> SentencePiece::resolve(const std::optional<std::string>& 
   }
   if (id) {
     special_.insert(*id);
-    matched_[text ? *text : model_.IdToPiece(*id)] = *id;
+    AddedToken token = files.special_token(text ? *text : model_.IdToPiece(*id));
+    token.id = *id;
+    matched_.try_emplace(token.text, token);
   }
   return id;
 }

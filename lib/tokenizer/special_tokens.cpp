@@ -33,15 +33,6 @@ std::string token_text(const Json& value, const std::string& where) {
   return text->get<std::string>();
 }
 
-void refuse_matching_flags(const Json& token, const std::string& where) {
-  for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
-    const Json* value = find(token, flag);
-    if (value != nullptr && *value != false) {
-      throw Error(where + ": added tokens with " + flag + " are not supported");
-    }
-  }
-}
-
 std::optional<bool> read_flag(const Json& config, const char* key, const std::string& file) {
   const Json* value = find(config, key);
   if (value == nullptr) return std::nullopt;
@@ -70,14 +61,13 @@ int32_t parse_id(const std::string& text, const std::string& where) {
   return std::stoi(text);
 }
 
-void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path& folder, bool only_plain) {
+void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path& folder) {
   const std::string config_name = (folder / "tokenizer_config.json").string();
   if (const Json* decoder = find(config, "added_tokens_decoder")) {
     if (!decoder->is_object()) throw Error(config_name + ": added_tokens_decoder: expected an object");
     for (const auto& [key, value] : decoder->items()) {
       const std::string where = config_name + ": added_tokens_decoder." + key.substr(0, 40);
       AddedToken token = read_added_token(value, where);
-      if (only_plain) refuse_matching_flags(value, where);
       token.id = parse_id(key, where);
       add_token(files, std::move(token), where);
     }
@@ -99,14 +89,14 @@ void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path
 
 // One special token of tokenizer_config.json and special_tokens_map.json, which must agree.
 std::optional<std::string> read_special(const Json& config, const Json& map, const char* key, const fs::path& folder,
-                                        bool only_plain) {
+                                        TokenizerFiles& files) {
   std::optional<std::string> text;
   for (const auto& [object, name] : {std::pair{&config, "tokenizer_config.json"}, {&map, "special_tokens_map.json"}}) {
     const Json* value = find(*object, key);
     if (value == nullptr) continue;
     const std::string where = (folder / name).string() + ": " + key;
-    if (only_plain && value->is_object()) refuse_matching_flags(*value, where);
     const std::string here = token_text(*value, where);
+    if (value->is_object()) files.special_forms.try_emplace(here, read_added_token(*value, where));
     if (text && *text != here) {
       throw Error(where + ": '" + here + "' contradicts '" + *text + "' of tokenizer_config.json");
     }
@@ -129,7 +119,14 @@ AddedToken read_added_token(const Json& token, const std::string& where) {
   return result;
 }
 
-TokenizerFiles read_tokenizer_files(const fs::path& folder, bool only_plain) {
+AddedToken TokenizerFiles::special_token(const std::string& text) const {
+  const auto form = special_forms.find(text);
+  AddedToken token = form != special_forms.end() ? form->second : AddedToken{.text = text};
+  token.normalized = false;
+  return token;
+}
+
+TokenizerFiles read_tokenizer_files(const fs::path& folder) {
   const Json config = read_object(folder / "tokenizer_config.json");
   const Json map = read_object(folder / "special_tokens_map.json");
   const std::string config_name = (folder / "tokenizer_config.json").string();
@@ -148,10 +145,10 @@ TokenizerFiles read_tokenizer_files(const fs::path& folder, bool only_plain) {
   files.adds_bos = read_flag(config, "add_bos_token", config_name);
   files.adds_eos = read_flag(config, "add_eos_token", config_name);
   files.adds_prefix_space = read_flag(config, "add_prefix_space", config_name);
-  files.bos = read_special(config, map, "bos_token", folder, only_plain);
-  files.eos = read_special(config, map, "eos_token", folder, only_plain);
-  files.unk = read_special(config, map, "unk_token", folder, only_plain);
-  files.pad = read_special(config, map, "pad_token", folder, only_plain);
+  files.bos = read_special(config, map, "bos_token", folder, files);
+  files.eos = read_special(config, map, "eos_token", folder, files);
+  files.unk = read_special(config, map, "unk_token", folder, files);
+  files.pad = read_special(config, map, "pad_token", folder, files);
   for (const Json* object : {&config, &map}) {
     for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
       const Json* list = find(*object, key);
@@ -159,7 +156,7 @@ TokenizerFiles read_tokenizer_files(const fs::path& folder, bool only_plain) {
       for (const auto& token : *list) files.other_special.push_back(token_text(token, folder.string() + ": " + key));
     }
   }
-  read_added_tokens(files, config, folder, only_plain);
+  read_added_tokens(files, config, folder);
   return files;
 }
 

@@ -25,20 +25,22 @@ struct AddedToken {
 AddedToken read_added_token(const Json& token, const std::string& where);
 
 struct TokenizerFiles {
-  std::optional<std::string> bos, eos, unk, pad;  // texts of the special tokens, where a file names them
-  std::vector<std::string> other_special;         // additional_special_tokens and the like
-  std::map<int32_t, AddedToken> added;            // added_tokens_decoder and added_tokens.json
-  std::map<std::string, int32_t> added_ids;       // of those, by text
+  std::optional<std::string> bos, eos, unk, pad;    // texts of the special tokens, where a file names them
+  std::vector<std::string> other_special;           // additional_special_tokens and the like
+  std::map<int32_t, AddedToken> added;              // added_tokens_decoder and added_tokens.json
+  std::map<std::string, int32_t> added_ids;         // of those, by text
+  std::map<std::string, AddedToken> special_forms;  // of special tokens, by text, where a file says how they match
   std::optional<bool> adds_bos, adds_eos, adds_prefix_space;
   std::string tokenizer_class;        // empty where none is named
   std::optional<uint64_t> extra_ids;  // T5's sentinels
 
+  // A special token that is no added token; its id is not set.
+  AddedToken special_token(const std::string& text) const;
   bool is_t5() const { return tokenizer_class == "T5Tokenizer" || tokenizer_class == "T5TokenizerFast"; }
 };
 
 // Reads tokenizer_config.json, special_tokens_map.json and added_tokens.json of the folder, each of which may be
-// missing. Throws Error naming file and key for files that contradict each other, and, where only_plain, for tokens
-// that take white space in or match whole words only.
-TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder, bool only_plain);
+// missing. Throws Error naming file and key for files that contradict each other.
+TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder);
 
 }  // namespace fathom::tokenizer

@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> open_spiece(const std::filesystem::path& folder) {
   SentencePieceModel model = read_sentencepiece_model(path);
   Pipeline pipeline;
   pipeline.file = path.string();
-  pipeline.files = read_tokenizer_files(folder, /*only_plain=*/false);
+  pipeline.files = read_tokenizer_files(folder);
   check(model, pipeline.files, path);
 
   TokenizerFiles& files = pipeline.files;

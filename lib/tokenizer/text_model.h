@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "tokenizer/byte_level_bpe.h"
+#include "tokenizer/bpe.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/unigram.h"
@@ -43,11 +43,14 @@ class TextModel {
   virtual std::string spelling(int32_t id) const = 0;
   virtual std::string bytes(int32_t id) const = 0;        // that it adds to a text
   virtual std::string first_bytes(int32_t id) const = 0;  // the same at the text's beginning
+  // What an added token adds to a text, at its beginning or behind it.
+  virtual std::string added_bytes(const std::string& token, bool /*first*/) const { return token; }
 };
 
 // The models of a whole tokenizer.json, with its pre_tokenizer and decoder. Throw Error naming `file` and key for what
 // is not supported.
 std::unique_ptr<TextModel> read_byte_level_model(const Json& json, const std::string& file);
+std::unique_ptr<TextModel> read_character_model(const Json& json, const std::string& file);
 std::unique_ptr<TextModel> read_unigram_model(const Json& json, const std::string& file);
 
 // drops_first_marks: decoding leaves the marks of the first token out, rather than making blanks of them.

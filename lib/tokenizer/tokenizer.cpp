@@ -13,24 +13,47 @@
 namespace fathom::tokenizer {
 namespace {
 
-// A SentencePiece model is a protocol buffer whose first field holds the pieces. Some folders have tiktoken's list of
-// tokens under the same name, which is text.
-bool is_sentencepiece(const std::filesystem::path& model) {
-  char first = 0;
-  return ::read(open_to_read(model).get(), &first, 1) == 1 && first == 0x0A;
+namespace fs = std::filesystem;
+
+constexpr const char* kConvert =
+    "take a folder in transformers' form, with a tokenizer.json; transformers can write one: "
+    "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)";
+
+bool begins_with(const fs::path& file, std::string_view wanted) {
+  std::string text(wanted.size(), '\0');
+  const ssize_t count = ::read(open_to_read(file).get(), text.data(), text.size());
+  return count == std::ssize(wanted) && text == wanted;
+}
+
+bool is_pointer(const fs::path& file) { return begins_with(file, "version https://git-lfs"); }
+
+// Other kinds of tokenizers, by their files.
+[[noreturn]] void refuse_folder(const fs::path& folder) {
+  struct Kind {
+    const char *file, *name;
+  };
+  for (const Kind& kind : {Kind{"tekken.json", "Mistral's Tekken"},
+                           {"vocab.txt", "WordPiece, BERT's"},
+                           {"merges.txt", "GPT-2's two files, vocab.json and merges.txt"},
+                           {"tiktoken.model", "tiktoken's"},
+                           {"sentencepiece.bpe.model", "XLM-RoBERTa's"}}) {
+    if (!fs::exists(folder / kind.file)) continue;
+    throw Error(folder.string() + ": its tokenizer is in " + kind.file + " (" + kind.name + "), which is not supported",
+                kConvert);
+  }
+  throw Error(folder.string() + ": holds no tokenizer.json, no tokenizer.model and no spiece.model");
 }
 
 }  // namespace
 
-Tokenizer::Source Tokenizer::source_in(const std::filesystem::path& folder) {
-  const bool model = std::filesystem::exists(folder / "tokenizer.model");
-  const bool json = std::filesystem::exists(folder / "tokenizer.json");
-  if (model && (!json || is_sentencepiece(folder / "tokenizer.model"))) return Source::kTokenizerModel;
-  if (std::filesystem::exists(folder / "spiece.model")) return Source::kSpieceModel;
-  return json ? Source::kTokenizerJson : Source::kNone;
+Tokenizer::Source Tokenizer::source_in(const fs::path& folder) {
+  if (fs::exists(folder / "spiece.model")) return Source::kSpieceModel;
+  const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
+  if (!fs::exists(json)) return fs::exists(model) ? Source::kTokenizerModel : Source::kNone;
+  return fs::exists(model) && is_pointer(json) && !is_pointer(model) ? Source::kTokenizerModel : Source::kTokenizerJson;
 }
 
-std::unique_ptr<Tokenizer> Tokenizer::open(const std::filesystem::path& folder) {
+std::unique_ptr<Tokenizer> Tokenizer::open(const fs::path& folder) {
   switch (source_in(folder)) {
     case Source::kTokenizerModel:
       return open_sentencepiece(folder);
@@ -41,7 +64,7 @@ std::unique_ptr<Tokenizer> Tokenizer::open(const std::filesystem::path& folder) 
     case Source::kNone:
       break;
   }
-  throw Error(folder.string() + ": holds no tokenizer.model, no spiece.model and no tokenizer.json");
+  refuse_folder(folder);
 }
 
 std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {

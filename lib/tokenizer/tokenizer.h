@@ -20,11 +20,12 @@ struct Encoding {
 
 class Tokenizer {
  public:
-  // Opens tokenizer.model, where it is a SentencePiece model, else T5's spiece.model, else tokenizer.json, with the
-  // flags and special tokens of tokenizer_config.json. Throws Error for a folder that has none of them, naming file and
-  // key for what is not supported.
+  // Opens T5's spiece.model, else tokenizer.json, else tokenizer.model, with the flags and special tokens of
+  // tokenizer_config.json. Throws Error for a folder that has none of them, naming file and key for what is not
+  // supported, and other kinds of tokenizers by what they are.
   static std::unique_ptr<Tokenizer> open(const std::filesystem::path& folder);
-  // Which of them it is.
+  // Which of them it is. A pointer of git-lfs in place of tokenizer.json or tokenizer.model is passed over beside the
+  // other.
   enum class Source { kNone, kTokenizerModel, kSpieceModel, kTokenizerJson };
   static Source source_in(const std::filesystem::path& folder);
   static bool is_in(const std::filesystem::path& folder) { return source_in(folder) != Source::kNone; }

@@ -19,16 +19,47 @@ Json read_tokenizer_json(const std::filesystem::path& path) {
   return json;
 }
 
+// Files of 2020 name no type.
+std::string model_type(const Json& model, const std::string& where) {
+  if (find_key(model, "type") != nullptr) return type_of(model, where);
+  if (find_key(model, "merges") != nullptr) return "BPE";
+  const Json* tokens = find_key(model, "vocab");
+  if (tokens != nullptr && tokens->is_array()) return "Unigram";
+  return find_key(model, "continuing_subword_prefix") != nullptr ? "WordPiece" : "WordLevel";
+}
+
+bool names_byte_level(const Json* part) {
+  if (part == nullptr || !part->is_object()) return false;
+  if (const Json* type = find_key(*part, "type"); type != nullptr && *type == "ByteLevel") return true;
+  for (const char* key : {"pretokenizers", "decoders"}) {
+    const Json* parts = find_key(*part, key);
+    if (parts == nullptr || !parts->is_array()) continue;
+    for (const Json& each : *parts) {
+      if (names_byte_level(&each)) return true;
+    }
+  }
+  return false;
+}
+
 std::unique_ptr<TextModel> read_model(const Json& json, const std::string& file) {
   if (!json.at("model").is_object()) throw Error(file + ": model: expected an object");
-  const Json* type = find_key(json.at("model"), "type");
-  if (type == nullptr || *type == "BPE") return read_byte_level_model(json, file);
-  if (*type == "Unigram") return read_unigram_model(json, file);
-  throw Error(file + ": model.type: " + type->dump().substr(0, 80) + " is not supported",
-              "those that are: BPE, Unigram");
+  const std::string type = model_type(json.at("model"), file + ": model");
+  if (type == "BPE" && is_character_bpe(json)) return read_character_model(json, file);
+  if (type == "BPE") return read_byte_level_model(json, file);
+  if (type == "Unigram") return read_unigram_model(json, file);
+  throw Error(
+      file + ": model.type: '" + type.substr(0, 80) + "' is not supported",
+      "those that are: BPE and Unigram; WordPiece and WordLevel are of encoders such as BERT, which fathom does "
+      "not train");
 }
 
 }  // namespace
+
+bool is_character_bpe(const Json& json) {
+  const Json* model = find_key(json, "model");
+  return model != nullptr && model->is_object() && model_type(*model, "model") == "BPE" &&
+         !names_byte_level(find_key(json, "pre_tokenizer")) && !names_byte_level(find_key(json, "decoder"));
+}
 
 std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "tokenizer.json";
@@ -38,7 +69,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& fold
   pipeline.model = read_model(json, pipeline.file);
   pipeline.normalizer = Normalizer(json, pipeline.file);
   pipeline.added = read_added_tokens(json, pipeline.file);
-  pipeline.files = read_tokenizer_files(folder, /*only_plain=*/false);
+  pipeline.files = read_tokenizer_files(folder);
   if (pipeline.files.is_t5()) pipeline.files.adds_bos = pipeline.files.adds_eos = std::nullopt;  // T5Tokenizer has none
   const Json* unknown = find_key(json.at("model"), "unk_token");
   if (unknown != nullptr && unknown->is_string()) pipeline.unknown = unknown->get<std::string>();

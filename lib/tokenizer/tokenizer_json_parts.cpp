@@ -43,11 +43,26 @@ void read_template(const Json& part, const std::string& where, Affixes& affixes)
   if (!text_seen) throw Error(where + ".single: has no place for the text");
 }
 
+// {"sep": ["</s>", 2], "cls": ["<s>", 0], …}
+void read_classes(const Json& part, const std::string& where, Affixes& affixes) {
+  const auto read = [&](const char* key, std::optional<int32_t>& affix) {
+    const Json& token = list_of(part, key, where);
+    if (token.size() != 2) throw Error(where + "." + key + ": expected a token and its id");
+    if (affix) throw Error(where + ": expected at most one special token on either side");
+    affix = read_id(&token[1], where + "." + key);
+  };
+  read("cls", affixes.before);
+  read("sep", affixes.after);
+}
+
 void read_affixes_part(const Json& part, const std::string& where, Affixes& affixes) {
   const std::string type = type_of(part, where);
   if (type == "TemplateProcessing") return read_template(part, where, affixes);
+  if (type == "RobertaProcessing" || type == "BertProcessing") return read_classes(part, where, affixes);
   if (type == "ByteLevel") return;  // trims offsets, no more
-  if (type != "Sequence") reject_type(where, type, "ByteLevel, TemplateProcessing, Sequence, none");
+  if (type != "Sequence") {
+    reject_type(where, type, "ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing, Sequence, none");
+  }
   const Json& parts = list_of(part, "processors", where);
   for (size_t i = 0; i < parts.size(); ++i) {
     read_affixes_part(parts[i], where + ".processors[" + std::to_string(i) + "]", affixes);

@@ -28,20 +28,25 @@ size_t hash(std::string_view bytes) { return std::hash<std::string_view>{}(bytes
 
 }  // namespace
 
-Vocabulary::Vocabulary(const Json& tokens, std::string where) : where_(std::move(where)) {
+std::optional<std::string> Vocabulary::spelled_bytes(std::string_view spelling) const {
+  return spelling_ == Spelling::kCharacters ? std::string(spelling) : bytes_spelled_by(spelling);
+}
+
+Vocabulary::Vocabulary(const Json& tokens, std::string where, Spelling spelling)
+    : where_(std::move(where)), spelling_(spelling) {
   if (!tokens.is_object() || tokens.empty()) throw Error(where_ + ": expected an object of tokens and their ids");
   const size_t limit = kIdsPerToken * tokens.size() + kFreeIds;
   size_t text_bytes = 0;
-  for (const auto& [spelling, value] : tokens.items()) text_bytes += spelling.size();
+  for (const auto& [token, value] : tokens.items()) text_bytes += token.size();
   if (text_bytes > UINT32_MAX) throw Error(where_ + ": too large");
   text_.reserve(text_bytes);
-  for (const auto& [spelling, value] : tokens.items()) {
-    const int32_t id = read_id(value, limit, where_ + ": '" + spelling.substr(0, 40) + "'");
+  for (const auto& [token, value] : tokens.items()) {
+    const int32_t id = read_id(value, limit, where_ + ": '" + token.substr(0, 40) + "'");
     if (static_cast<size_t>(id) >= entries_.size()) entries_.resize(size_t(id) + 1);
     Entry& entry = entries_[id];
     if (entry.kind != Kind::kAbsent) throw Error(where_ + ": two tokens have the id " + std::to_string(id));
-    const std::optional<std::string> bytes = bytes_spelled_by(spelling);
-    const std::string& text = bytes ? *bytes : spelling;
+    const std::optional<std::string> bytes = spelled_bytes(token);
+    const std::string& text = bytes ? *bytes : token;
     entry = {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(text.size()),
              bytes ? Kind::kBytes : Kind::kForeign};
     text_ += text;
@@ -70,13 +75,13 @@ std::optional<int32_t> Vocabulary::find(std::string_view wanted, Kind kind) cons
 }
 
 std::optional<int32_t> Vocabulary::find_spelling(std::string_view spelling) const {
-  const std::optional<std::string> bytes = bytes_spelled_by(spelling);
+  const std::optional<std::string> bytes = spelled_bytes(spelling);
   return bytes ? find(*bytes, Kind::kBytes) : find(spelling, Kind::kForeign);
 }
 
 std::string Vocabulary::spelling(int32_t id) const {
   const std::string_view stored = bytes(id);
-  return entries_[id].kind == Kind::kBytes ? spelling_of(stored) : std::string(stored);
+  return entries_[id].kind == Kind::kBytes && spelling_ == Spelling::kBytes ? spelling_of(stored) : std::string(stored);
 }
 
 }  // namespace fathom::tokenizer

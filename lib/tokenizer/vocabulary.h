@@ -1,4 +1,4 @@
-// The tokens of a byte-level model, by id and by the bytes that they stand for.
+// The tokens of a byte-pair encoding, by id and by the bytes that they stand for.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,13 @@ namespace fathom::tokenizer {
 
 class Vocabulary {
  public:
+  enum class Spelling {
+    kBytes,      // a character for each byte (byte_alphabet.h), of byte-level models
+    kCharacters  // a token's own text
+  };
   // tokens: `vocab` of tokenizer.json, stored spelling to id. where: what errors call it. Throws Error for ids that are
   // no integers, used twice, or far more than there are tokens, and for tokens that were chosen to collide.
-  Vocabulary(const Json& tokens, std::string where);
+  Vocabulary(const Json& tokens, std::string where, Spelling spelling = Spelling::kBytes);
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }  // the highest id + 1
   bool contains(int64_t id) const { return id >= 0 && id < size() && entries_[id].kind != Kind::kAbsent; }
@@ -32,10 +36,13 @@ class Vocabulary {
     uint32_t begin = 0, bytes = 0;  // in text_
     Kind kind = Kind::kAbsent;
   };
+  // What a stored spelling stands for, where it spells bytes.
+  std::optional<std::string> spelled_bytes(std::string_view spelling) const;
   void insert(int32_t id);
   std::optional<int32_t> find(std::string_view bytes, Kind kind) const;
 
   std::string where_;
+  Spelling spelling_;
   std::string text_;  // the bytes of all tokens, end to end
   std::vector<Entry> entries_;
   std::vector<int32_t> slots_;  // open addressing by the hash of a token's bytes; -1 where there is none

@@ -81,26 +81,27 @@ class WordCache {
   std::vector<Set> sets_ = std::vector<Set>(size_t{1} << kSetBits);
 };
 
-// Appends the tokens of text's pieces, one after the other: encode(piece) appends those of one, where the cache does
-// not have them.
+// Appends the tokens of a piece of text: encode(piece) appends them where the cache does not have them.
+template <typename Encode>
+void encode_piece(std::string_view text, Piece piece, WordCache& cache, std::vector<int32_t>& ids,
+                  const Encode& encode) {
+  const size_t length = piece.end - piece.begin;
+  if (length > WordCache::kLongestWord) return encode(text.substr(piece.begin, length));
+  const WordCache::Word word(text.data() + piece.begin, length, text.size() - piece.begin);
+  if (const WordCache::Entry* known = cache.find(word)) {
+    ids.insert(ids.end(), known->ids, known->ids + known->count);
+    return;
+  }
+  const size_t before = ids.size();
+  encode(text.substr(piece.begin, length));
+  cache.store(word, ids.data() + before, ids.size() - before);
+}
+
+// The same of several, one after the other.
 template <typename Encode>
 void encode_pieces(std::string_view text, const std::vector<Piece>& pieces, WordCache& cache, std::vector<int32_t>& ids,
                    const Encode& encode) {
-  for (const Piece& piece : pieces) {
-    const size_t length = piece.end - piece.begin;
-    if (length > WordCache::kLongestWord) {
-      encode(text.substr(piece.begin, length));
-      continue;
-    }
-    const WordCache::Word word(text.data() + piece.begin, length, text.size() - piece.begin);
-    if (const WordCache::Entry* known = cache.find(word)) {
-      ids.insert(ids.end(), known->ids, known->ids + known->count);
-      continue;
-    }
-    const size_t before = ids.size();
-    encode(text.substr(piece.begin, length));
-    cache.store(word, ids.data() + before, ids.size() - before);
-  }
+  for (const Piece& piece : pieces) encode_piece(text, piece, cache, ids, encode);
 }
 
 }  // namespace fathom::tokenizer

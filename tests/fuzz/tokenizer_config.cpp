@@ -9,11 +9,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fathom::Json messages = {{{"role", "user"}, {"content", "a"}},
                                         {{"role", "assistant"}, {"content", "b"}}};
   folder.write("tokenizer_config.json", fathom::fuzz::text_of(data, size));
-  for (const bool only_plain : {false, true}) {
-    try {
-      fathom::tokenizer::read_tokenizer_files(folder.path(), only_plain);
-    } catch (const fathom::Error&) {
-    }
+  try {
+    fathom::tokenizer::read_tokenizer_files(folder.path());
+  } catch (const fathom::Error&) {
   }
   try {
     const auto chat = fathom::chat::ChatTemplate::open(folder.path());

@@ -1,5 +1,6 @@
 // A tokenizer.json: opened, and a text encoded with it and decoded again. Byte tokens that its vocabulary lacks are put
-// in, so that small files get far.
+// in, of byte-level files and of those with byte_fallback, so that small files get far.
+#include <cstdio>
 #include <stdexcept>
 
 #include "base/error.h"
@@ -18,6 +19,12 @@ void complete(fathom::Json& tokenizer) {
   int free_id = 0;
   for (int byte = 0; byte < 256; ++byte) {
     const std::string spelling = fathom::tokenizer::spelling_of(std::string(1, static_cast<char>(byte)));
+    if (!vocabulary.contains(spelling)) vocabulary[spelling] = 1000 + free_id++;
+  }
+  if (model.value("byte_fallback", fathom::Json()) != true) return;
+  for (int byte = 0; byte < 256; ++byte) {
+    char spelling[8];
+    std::snprintf(spelling, sizeof spelling, "<0x%02X>", static_cast<unsigned>(byte));
     if (!vocabulary.contains(spelling)) vocabulary[spelling] = 1000 + free_id++;
   }
 }

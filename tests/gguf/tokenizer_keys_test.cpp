@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tokenizer/sentencepiece_model.h"
 
 namespace fathom::gguf {
 namespace {
@@ -114,6 +115,34 @@ TEST_F(TokenizerKeysTest, RefuseSplitsThatLlamaCppHasNoNameFor) {
               has_no_name);
   EXPECT_THAT(refusal(changed("gpt2", "/pre_tokenizer/add_prefix_space", "true")), has_no_name);
   EXPECT_THAT(refusal(changed("gpt2", "/normalizer", R"({"type": "Lowercase"})")), HasSubstr("normalizer"));
+}
+
+// A tokenizer.json over characters has no scores: those are in the tokenizer.model beside it.
+TEST_F(TokenizerKeysTest, TakeScoresFromTheModelBesideTheJson) {
+  EXPECT_THAT(refusal(kTests / "published" / "llama2"),
+              AllOf(HasSubstr("tokenizer.json: llama.cpp merges"), HasSubstr("put the tokenizer.model")));
+  fs::copy(kTests / "fixture", folder_);
+  fs::copy_file(kTests / "published" / "gemma2" / "tokenizer.json", folder_ / "tokenizer.json");
+  fs::remove(folder_ / "tokenizer_config.json");
+  fs::remove(folder_ / "special_tokens_map.json");
+  EXPECT_THAT(refusal(folder_), HasSubstr("tokenizer.model: piece 0 is '<unk>', but tokenizer.json has '<pad>'"));
+  Json json = read_json(kTests / "published" / "llama2" / "tokenizer.json");
+  const tokenizer::SentencePieceModel model = tokenizer::read_sentencepiece_model(folder_ / "tokenizer.model");
+  json["model"]["vocab"] = Json::object();
+  for (size_t id = 0; id < model.pieces.size(); ++id) json["model"]["vocab"][model.pieces[id]] = id;
+  json["model"]["merges"] = Json::array();
+  json["added_tokens"].push_back({{"id", 800}, {"content", "<|user|>"}, {"rstrip", true}, {"special", true}});
+  put("tokenizer.json", format_json(json));
+  read(folder_, 803);
+  EXPECT_EQ(at<std::string>("tokenizer.ggml.model"), "llama");
+  EXPECT_EQ(at<std::vector<float>>("tokenizer.ggml.scores")[300], model.scores[300]);
+  EXPECT_EQ(token(800), "<|user|>");
+  EXPECT_EQ(kind(800), TokenKind::kControl);
+  EXPECT_TRUE(at<bool>("tokenizer.ggml.add_space_prefix"));
+  json["normalizer"] = json["normalizer"]["normalizers"][1];  // without Prepend
+  put("tokenizer.json", format_json(json));
+  read(folder_, 803);
+  EXPECT_FALSE(at<bool>("tokenizer.ggml.add_space_prefix"));
 }
 
 TEST_F(TokenizerKeysTest, ListSentencePiecesWithScores) {

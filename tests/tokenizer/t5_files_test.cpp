@@ -70,7 +70,7 @@ TEST_F(T5Files, RefusesByName) {
       {"/model/vocab/7", R"(["a"])", "model.vocab[7]: expected a token and its score"},
       {"/model/vocab/7", R"(["a", "1"])", "model.vocab[7]: expected a token and its score"},
       {"/model/vocab/7", R"(["", 1])", "model.vocab[7]: expected the text of a token"},
-      {"/normalizer", R"({"type": "NFKC"})", "normalizer.type: 'NFKC' is not supported"},
+      {"/normalizer", R"({"type": "NFKD"})", "normalizer.type: 'NFKD' is not supported"},
       {"/normalizer", R"({"type": "Precompiled"})", "normalizer.precompiled_charsmap: expected a text"},
       {"/normalizer/precompiled_charsmap", R"("A=AA")", "precompiled_charsmap: is not base64"},
       {"/normalizer/precompiled_charsmap", R"("AAA")", "precompiled_charsmap: is not base64"},
@@ -91,7 +91,7 @@ TEST_F(T5Files, RefusesByName) {
       {"/pre_tokenizer/pretokenizers/1/add_prefix_space", "false", "contradicts prepend_scheme 'always'"},
       {"/decoder", "null", "decoder: expected Metaspace"},
       {"/decoder", R"({"type": "ByteLevel"})", "decoder.type: 'ByteLevel' is not supported"},
-      {"/post_processor", R"({"type": "BertProcessing"})", "post_processor.type: 'BertProcessing'"},
+      {"/post_processor", R"({"type": "BertProcessing"})", "post_processor.cls: expected a list"},
       {"/added_tokens/5/id", "7", "added token '<extra_id_"},
   };
   for (const auto& [pointer, value, said] : cases)
@@ -182,7 +182,7 @@ TEST_F(T5Files, PrefersTheModel) {
   EXPECT_TRUE(Tokenizer::is_in(folder_));
   EXPECT_EQ(Tokenizer::open(folder_)->vocabulary_size(), 1100);
   fs::copy(kT5.parent_path() / "fixture" / "tokenizer.model", folder_);
-  EXPECT_THAT(refusal_of([this] { Tokenizer::open(folder_); }), HasSubstr("not supported with a tokenizer.model"));
+  EXPECT_EQ(Tokenizer::open(folder_)->vocabulary_size(), 1100);
 }
 
 // Megabytes without a border, where anything quadratic would take minutes.

@@ -192,8 +192,6 @@ TEST_F(TokenizerFolder, RefusesWhatItWouldEncodeDifferently) {
   EXPECT_EQ(refusal(), "");
   configure("tokenizer_class", R"("T5Tokenizer")");
   EXPECT_THAT(refusal(), HasSubstr("T5Tokenizer"));
-  configure("added_tokens_decoder", R"({"800": {"content": "<pad>", "rstrip": true}})");
-  EXPECT_THAT(refusal(), HasSubstr("rstrip"));
   configure("added_tokens_decoder", R"({"2": {"content": "<eos>"}})");
   EXPECT_THAT(refusal(), HasSubstr("'</s>'"));
   configure("added_tokens_decoder", R"({"800": {"content": "<pad>"}, "801": {"content": "<pad>"}})");
@@ -213,7 +211,7 @@ TEST_F(TokenizerFolder, RefusesWhatItWouldEncodeDifferently) {
 
 TEST_F(TokenizerFolder, SaysWhatIsMissing) {
   fs::remove(folder_ / "tokenizer.model");
-  EXPECT_THAT(refusal(), HasSubstr("no tokenizer.model, no spiece.model and no tokenizer.json"));
+  EXPECT_THAT(refusal(), HasSubstr("no tokenizer.json, no tokenizer.model and no spiece.model"));
   put("tokenizer.json", "{}");
   EXPECT_THAT(refusal(), HasSubstr("tokenizer.json: expected an object with a model"));
 }
@@ -226,14 +224,59 @@ TEST_F(TokenizerFolder, RefusesPiecesThatTheLibraryCannotHold) {
   EXPECT_THAT(refusal(), HasSubstr("tokenizer.model: not a SentencePiece model"));
 }
 
-// A list of tokens of tiktoken's is no SentencePiece model, whatever its name.
-TEST_F(TokenizerFolder, PrefersASentencePieceModel) {
-  fs::copy(kTests / "gpt2" / "tokenizer.json", folder_);
-  EXPECT_EQ(Tokenizer::open(folder_)->vocabulary_size(), 802);
-  put("tokenizer.model", "IQ== 0\nIg== 1\n");
+TEST_F(TokenizerFolder, PrefersTokenizerJson) {
   fs::remove(folder_ / "tokenizer_config.json");
   fs::remove(folder_ / "special_tokens_map.json");
+  fs::copy(kTests / "gpt2" / "tokenizer.json", folder_);
   EXPECT_EQ(Tokenizer::open(folder_)->vocabulary_size(), 757);
+  put("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  EXPECT_EQ(Tokenizer::open(folder_)->vocabulary_size(), 800);
+}
+
+TEST_F(TokenizerFolder, NamesOtherKindsOfTokenizers) {
+  put("tokenizer.model", "IQ== 0\nIg== 1\n");
+  EXPECT_THAT(refusal(), HasSubstr("tokenizer.model: is tiktoken's list of tokens, not a SentencePiece model"));
+  fs::remove(folder_ / "tokenizer.model");
+  for (const char* file : {"tekken.json", "vocab.txt", "merges.txt"}) {
+    put(file, "");
+    EXPECT_THAT(refusal(), HasSubstr(std::string("its tokenizer is in ") + file));
+    EXPECT_FALSE(Tokenizer::is_in(folder_));
+    fs::remove(folder_ / file);
+  }
+}
+
+TEST_F(TokenizerFolder, MatchesAddedTokensByTheirFlags) {
+  configure("added_tokens_decoder", R"({"800": {"content": "<pad>", "rstrip": true, "special": true},
+                                        "801": {"content": "[INST]", "lstrip": true},
+                                        "802": {"content": "need", "single_word": true}})");
+  const auto tokenizer = Tokenizer::open(folder_);
+  EXPECT_THAT(tokenizer->encode("<pad> \n<pad>\t "), ElementsAre(800, 800));
+  EXPECT_EQ(tokenizer->encode("a \n [INST]"), tokenizer->encode("a[INST]"));
+  EXPECT_THAT(tokenizer->encode("need"), testing::Contains(802));
+  EXPECT_THAT(tokenizer->encode("needs"), testing::Not(testing::Contains(802)));
+  // Also where only the names of special tokens say how they match.
+  put("tokenizer_config.json", R"({"eos_token": {"content": "</s>", "rstrip": true}})");
+  EXPECT_EQ(Tokenizer::open(folder_)->encode("</s>  \n"), std::vector<int32_t>{2});
+}
+
+// Which puts a blank in front: the class, else the model itself.
+TEST_F(TokenizerFolder, TakesThePrefixFromTheClassOrTheModel) {
+  const auto first_piece = [&](const char* name) {
+    configure("tokenizer_class", name);
+    const auto tokenizer = Tokenizer::open(folder_);
+    return tokenizer->piece(tokenizer->encode("memory").front());
+  };
+  const std::vector<const char*> others = {"null", R"("GemmaTokenizer")", R"("GemmaTokenizerFast")",
+                                           R"("TokenizersBackend")", R"("PreTrainedTokenizerFast")"};
+  const std::vector<const char*> llamas = {R"("LlamaTokenizer")", R"("LlamaTokenizerFast")", R"("CodeLlamaTokenizer")"};
+  for (const char* name : others) EXPECT_THAT(first_piece(name), testing::StartsWith("\u2581")) << name;
+  for (const char* name : llamas) EXPECT_THAT(first_piece(name), testing::StartsWith("\u2581")) << name;
+  const std::string model = read_file(kTests / "fixture" / "tokenizer.model");
+  put("tokenizer.model", model + std::string("\x1a\x02\x18\x00", 4));  // add_dummy_prefix: false
+  for (const char* name : others) EXPECT_THAT(first_piece(name), testing::StartsWith("m")) << name;
+  for (const char* name : llamas) EXPECT_THAT(first_piece(name), testing::StartsWith("\u2581")) << name;
+  configure("add_prefix_space", "false");
+  EXPECT_EQ(Tokenizer::open(folder_)->token_bytes(Tokenizer::open(folder_)->encode("memory").front())[0], 'm');
 }
 
 TEST(Tokenizer, GivesThePlacesOfTokens) {
