@@ -1,7 +1,9 @@
 // Opens a folder's templates and renders conversations as transformers does.
 #include "chat/chat_template.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "base/error.h"
@@ -118,6 +120,19 @@ struct ChatTemplate::State {
   std::map<std::string, jinja::Template> templates;  // by name
   std::map<std::string, std::string> special_tokens;
 
+  // Texts that this template may look for in what somebody says: those with a mark, as in "</think>". Words alone are
+  // names of roles and keys.
+  std::vector<std::string> known_texts(const jinja::Template& chosen) const {
+    constexpr size_t kShortest = 3, kLongest = 64;
+    std::vector<std::string> texts = chosen.literals();
+    for (const auto& [name, text] : special_tokens) texts.push_back(text);
+    std::erase_if(texts, [](const std::string& text) {
+      return text.size() < kShortest || text.size() > kLongest || std::none_of(text.begin(), text.end(), is_mark);
+    });
+    return texts;
+  }
+  static bool is_mark(unsigned char byte) { return std::ispunct(byte) != 0; }
+
   State(const Sources& sources, std::string where, std::map<std::string, std::string> tokens)
       : origin(std::move(where)), special_tokens(std::move(tokens)) {
     for (const char* name : {kPlain, kForTools}) {
@@ -191,18 +206,26 @@ RenderedChat ChatTemplate::render(const Json& messages, bool add_generation_prom
 RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Json& variables) const {
   const jinja::Template& chosen = state_->chosen(variables);
   const jinja::RenderOptions options{now_, "messages"};
-  jinja::Meter meter(state_->origin);
-  const Render render = [&](const Json& some, bool add_generation_prompt) {
+  jinja::Meter meter(state_->origin), meter_of_proof(state_->origin);
+  const Json all = prepared(messages, state_->origin);
+  const auto render = [&](const Json& some, bool add_generation_prompt) {
     return chosen.render(state_->variables_with(some, add_generation_prompt, variables), meter, options);
   };
-  const Json all = prepared(messages, state_->origin);
+  const auto render_otherwise = [&](Speaker speaker, Renderings::Words words) {
+    std::vector<std::string> kept;
+    if (words == Renderings::Words::kUnknown) kept = state_->known_texts(chosen);
+    const Json said = with_other_words(all, speaker, kept);
+    const Json given = speaker == Speaker::kOthers ? with_other_descriptions(variables, kept) : variables;
+    return chosen.render(state_->variables_with(said, false, given), meter_of_proof, options);
+  };
   jinja::Rendered whole = render(all, false);
   if (whole.has_hidden_generation) {
     throw Error(state_->origin +
                 ": a {% generation %} block inside a macro or set block, whose place in the text is not known");
   }
-  std::vector<ByteRange> assistant =
-      chosen.has_generation_blocks() ? blocks_of(whole) : find_assistant_turns(all, whole, render, state_->origin);
+  std::vector<ByteRange> assistant = chosen.has_generation_blocks()
+                                         ? blocks_of(whole)
+                                         : find_assistant_turns(all, whole, {render, render_otherwise}, state_->origin);
   return {std::move(whole.text), std::move(assistant)};
 }
 

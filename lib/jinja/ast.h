@@ -157,6 +157,7 @@ struct Statement {
 
 struct Syntax {
   Body body;
+  std::vector<std::string> literals;  // the texts in quotes
   bool has_generation = false;
 };
 

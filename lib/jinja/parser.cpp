@@ -20,6 +20,7 @@ class Parser {
     syntax.body = body({});
     if (!stream_.is(Type::kEnd)) stream_.fail("unexpected '" + describe(stream_.current()) + "'");
     syntax.has_generation = has_generation_;
+    syntax.literals = stream_.literals();
     return syntax;
   }
 

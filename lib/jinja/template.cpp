@@ -65,5 +65,6 @@ Rendered Template::render(const Json& variables, Meter& meter, const RenderOptio
 }
 
 bool Template::has_generation_blocks() const { return state_->syntax.has_generation; }
+const std::vector<std::string>& Template::literals() const { return state_->syntax.literals; }
 
 }  // namespace fathom::jinja

@@ -19,6 +19,7 @@ struct Visit {
   size_t item = 0;            // its place in the list
   size_t begin = 0, end = 0;  // bytes of the text
   bool is_hidden = false;     // written inside a macro or set block, so that its place in the text is not known
+  bool operator==(const Visit&) const = default;
 };
 
 struct Rendered {
@@ -45,6 +46,8 @@ class Template {
   // The same with a meter that several renderings share.
   Rendered render(const Json& variables, Meter& meter, const RenderOptions& options) const;
   bool has_generation_blocks() const;
+  // The texts that stand in quotes in it, each once: what it may look for in a conversation.
+  const std::vector<std::string>& literals() const;
 
  private:
   struct State;

@@ -196,6 +196,20 @@ size_t find_text(std::string_view text, std::string_view part, size_t from) {
   return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
+char32_t other_character(char32_t c) {
+  const auto next = [c](char32_t first, char32_t count) { return first + (c - first + 1) % count; };
+  if (c >= U'a' && c <= U'z') return next(U'a', 26);
+  if (c >= U'A' && c <= U'Z') return next(U'A', 26);
+  if (c >= U'0' && c <= U'9') return next(U'0', 10);
+  const utf8proc_category_t kind = category(c);
+  const bool is_letter = kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
+  if (is_ascii(c) || (!is_letter && kind != UTF8PROC_CATEGORY_ND)) return c;
+  for (const char32_t other : {c ^ 1, c ^ 2, c ^ 3}) {  // of the last byte alone
+    if (category(other) == kind) return other;
+  }
+  return c;
+}
+
 std::string text_repr(std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   const bool single = text.find('\'') == std::string_view::npos || text.find('"') != std::string_view::npos;

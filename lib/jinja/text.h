@@ -32,6 +32,9 @@ std::string capitalize(std::string_view text, Meter& meter);
 // Position of `part` at or after `from`, in time proportional to the sizes; npos if there is none.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 
+// Another letter or digit in the place of one, of the same category and as many bytes; all else is itself.
+char32_t other_character(char32_t character);
+
 // A text as Python writes it: quoted, escaped.
 std::string text_repr(std::string_view text);
 

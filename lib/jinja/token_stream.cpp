@@ -1,6 +1,8 @@
 // Moving through the tokens, with Jinja's messages where they are not the expected ones.
 #include "jinja/token_stream.h"
 
+#include <set>
+
 namespace fathom::jinja {
 
 using Type = Token::Type;
@@ -30,6 +32,14 @@ std::string TokenStream::expect_name() {
 
 void TokenStream::expect(std::string_view text) {
   if (!skip(text)) fail("expected token '" + std::string(text) + "', got '" + describe(current()) + "'");
+}
+
+std::vector<std::string> TokenStream::literals() const {
+  std::set<std::string> texts;
+  for (const Token& token : tokens_) {
+    if (token.type == Type::kString) texts.insert(token.text);
+  }
+  return {texts.begin(), texts.end()};
 }
 
 TokenStream::Level::Level(TokenStream& stream) : stream_(stream) {

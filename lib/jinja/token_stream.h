@@ -44,6 +44,7 @@ class TokenStream {
       if (!stands_at(close)) expect(",");
     }
   }
+  std::vector<std::string> literals() const;  // the texts of all strings, each once
   [[noreturn]] void fail(const std::string& what) const { fail_at(origin_, line(), what); }
   const std::string& origin() const { return origin_; }
 
