@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <compare>
 
+#include "jinja/built_ins.h"
 #include "jinja/operators.h"
+#include "jinja/show.h"
 
 namespace fathom::jinja {
 namespace {
@@ -77,7 +79,8 @@ Value on_floats(BinaryOperator operation, double a, double b, Meter& meter) {
   }
 }
 
-Value repeated(const std::string& text, int64_t count, Meter& meter) {
+Value repeated(const Value& operand, int64_t count, Meter& meter) {
+  const std::string& text = *operand.text();
   size_t bytes = 0;
   const auto times = static_cast<size_t>(std::max<int64_t>(count, 0));
   if (__builtin_mul_overflow(text.size(), times, &bytes)) bytes = size_t{1} << 62;
@@ -85,22 +88,22 @@ Value repeated(const std::string& text, int64_t count, Meter& meter) {
   std::string result;
   result.reserve(bytes);
   while (result.size() < bytes) result += text;
-  return make_text(std::move(result), meter);
+  return make_text_like(operand, std::move(result), meter);
 }
 
-bool is_plain(const Value& value) {
-  return value.is<Value::Text>() || value.is_sequence(Sequence::Flavor::kList) ||
-         value.is_sequence(Sequence::Flavor::kTuple);
+bool is_joinable(const Value& value) {
+  return value.is_sequence(Sequence::Flavor::kList) || value.is_sequence(Sequence::Flavor::kTuple);
 }
 
 // Text or sequences joined; nullopt where + does not join these two.
 std::optional<Value> joined(const Value& left, const Value& right, Meter& meter) {
-  if (left.is<Value::Text>() && right.is<Value::Text>()) {
+  if (left.text() != nullptr && right.text() != nullptr) {
     meter.make(left.text()->size() + right.text()->size());
-    return make_text(*left.text() + *right.text(), meter);
+    if (left.is<Value::Text>() && right.is<Value::Text>()) return make_text(*left.text() + *right.text(), meter);
+    return make_markup(to_escaped_text(left, meter) + to_escaped_text(right, meter), meter);
   }
   const Sequence *a = left.sequence(), *b = right.sequence();
-  if (!is_plain(left) || a == nullptr || b == nullptr || a->flavor != b->flavor) return std::nullopt;
+  if (!is_joinable(left) || a == nullptr || b == nullptr || a->flavor != b->flavor) return std::nullopt;
   std::vector<Value> items = a->items;
   items.insert(items.end(), b->items.begin(), b->items.end());
   return make_sequence(std::move(items), a->flavor, meter);
@@ -125,9 +128,7 @@ std::partial_ordering order_of(const Value& left, const Value& right, Meter& met
 }  // namespace
 
 Value arithmetic(BinaryOperator operation, const Value& left, const Value& right, Meter& meter) {
-  if (operation == BinaryOperator::kModulo && left.text() != nullptr) {
-    meter.fail("the operator % on strings is not supported, but the filter format is");
-  }
+  if (operation == BinaryOperator::kModulo && left.text() != nullptr) return formatted(left, right, meter);
   const auto a = left.integer(), b = right.integer();
   if (a && b) return on_integers(operation, *a, *b, meter);
   const auto x = left.number(), y = right.number();
@@ -135,8 +136,8 @@ Value arithmetic(BinaryOperator operation, const Value& left, const Value& right
   if (operation == BinaryOperator::kAdd) {
     if (auto result = joined(left, right, meter)) return *result;
   }
-  if (operation == BinaryOperator::kMultiply && b && left.is<Value::Text>()) return repeated(*left.text(), *b, meter);
-  if (operation == BinaryOperator::kMultiply && a && right.is<Value::Text>()) return repeated(*right.text(), *a, meter);
+  if (operation == BinaryOperator::kMultiply && b && left.text() != nullptr) return repeated(left, *b, meter);
+  if (operation == BinaryOperator::kMultiply && a && right.text() != nullptr) return repeated(right, *a, meter);
   refuse_both(operation, left, right, meter);
 }
 

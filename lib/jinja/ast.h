@@ -19,6 +19,7 @@ using Body = std::vector<Statement>;
 struct Arguments {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
+  ExpressionPtr more_positional, more_named;  // behind * and **; may be null
 };
 
 struct Literal {
@@ -142,15 +143,22 @@ struct With {
 struct Generation {
   Body body;
 };
+constexpr const char* kCaller = "caller";  // the name under which a macro finds the call block that calls it
 struct MacroStatement {
   std::string name;
   std::vector<std::pair<std::string, ExpressionPtr>> parameters;  // with their defaults, which may be null
   Body body;
+  bool uses_caller = false;  // it may be called by a call block
+};
+struct CallBlock {  // {% call(…) name(…) %}…{% endcall %}: calls with its body as the macro `caller`
+  std::unique_ptr<const MacroStatement> caller;
+  ExpressionPtr call;
 };
 enum class Jump { kBreak, kContinue };
 
 struct Statement {
-  std::variant<Text, Print, If, For, Set, CapturingBlock, With, Generation, std::unique_ptr<const MacroStatement>, Jump>
+  std::variant<Text, Print, If, For, Set, CapturingBlock, With, Generation, std::unique_ptr<const MacroStatement>,
+               CallBlock, Jump>
       node;
   int line = 1;
 };

@@ -23,6 +23,9 @@ MethodKind method_kind(const Value& receiver, const std::string& name);
 // Fails for a method that Python has and the subset has not.
 Value call_method(const Value& receiver, const std::string& name, CallArguments arguments, Meter& meter);
 
+// "%s of %d" % value, or a tuple of values.
+Value formatted(const Value& format, const Value& values, Meter& meter);
+
 // By subject; filters.cpp and methods.cpp join them.
 std::span<const BuiltIn> text_filters();
 std::span<const BuiltIn> sequence_filters();

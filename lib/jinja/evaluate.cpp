@@ -1,53 +1,19 @@
 // Walks the tree: statements one after another, expressions from the leaves.
 #include "jinja/evaluate.h"
 
+#include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 #include "jinja/built_ins.h"
 #include "jinja/functions.h"
 #include "jinja/loop.h"
 #include "jinja/operators.h"
+#include "jinja/scope.h"
 #include "jinja/show.h"
 
 namespace fathom::jinja {
 namespace {
-
-// The variables: each loop, macro and block has its own, over those around it.
-class Scope {
- public:
-  explicit Scope(const Scope* parent) : parent_(parent) {}
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
-
-  // The name is not copied: it is the syntax tree's, or that of a variable given to the template.
-  void add(std::string_view name, Value value, Meter& meter) {  // a name that this scope does not have
-    meter.make(sizeof(values_[0]));
-    values_.emplace_back(name, std::move(value));
-  }
-  void set(std::string_view name, Value value, Meter& meter) {
-    meter.step(1 + static_cast<int64_t>(values_.size() / 8));
-    for (auto& [known, held] : values_) {
-      if (known == name) {
-        held = std::move(value);
-        return;
-      }
-    }
-    add(name, std::move(value), meter);
-  }
-  const Value* find(std::string_view name, Meter& meter) const {
-    for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {
-      meter.step(1 + static_cast<int64_t>(scope->values_.size() / 8));
-      for (const auto& [known, value] : scope->values_) {
-        if (known == name) return &value;
-      }
-    }
-    return nullptr;
-  }
-
- private:
-  const Scope* parent_;
-  std::vector<std::pair<std::string_view, Value>> values_;
-};
 
 class Evaluator {
  public:
@@ -217,6 +183,14 @@ class Evaluator {
     return Flow::kNext;
   }
 
+  Flow run_statement(const CallBlock& node, Scope& scope) {
+    meter_.make(sizeof(Caller));
+    Caller& caller = *callers_.emplace_back(std::make_unique<Caller>(Caller{node.caller.get(), &scope}));
+    write(to_text(called(std::get<Call>(node.call->node), scope, &caller), meter_));
+    caller.around = nullptr;
+    return Flow::kNext;
+  }
+
   Flow run_statement(const Jump& node, Scope&) { return node == Jump::kBreak ? Flow::kBreak : Flow::kContinue; }
 
   Value evaluate(const Expression& expression, const Scope& scope) {
@@ -234,7 +208,7 @@ class Evaluator {
   Value value_of(const Name& node, const Scope& scope) {
     if (const Value* found = scope.find(node.name, meter_)) return *found;
     if (const auto function = function_named(node.name)) return Value(*function);
-    for (const char* refused : {"cycler", "joiner", "lipsum", "caller", "varargs", "kwargs", "self"}) {
+    for (const char* refused : {"cycler", "joiner", "lipsum", "varargs", "kwargs", "self"}) {
       if (node.name == refused) meter_.fail("'" + node.name + "' is not supported in chat templates");
     }
     return Value::undefined("'" + node.name + "' is undefined");
@@ -320,28 +294,66 @@ class Evaluator {
     CallArguments values;
     for (const ExpressionPtr& argument : arguments.positional) values.positional.push_back(evaluate(*argument, scope));
     for (const auto& [name, argument] : arguments.named) values.named.emplace_back(name, evaluate(*argument, scope));
+    if (arguments.more_positional != nullptr) {
+      for (Value& value : to_vector(evaluate(*arguments.more_positional, scope), meter_)) {
+        values.positional.push_back(std::move(value));
+      }
+    }
+    if (arguments.more_named != nullptr) add_named(evaluate(*arguments.more_named, scope), values);
     return values;
   }
+  void add_named(const Value& more, CallArguments& values) {
+    if (more.dict() == nullptr) refuse(more, "expected a mapping behind **", meter_);
+    const size_t known = values.named.size();
+    for (const auto& [key, value] : more.dict()->entries()) {
+      if (key.text() == nullptr) refuse(key, "expected strings as the keys of a mapping behind **", meter_);
+      meter_.make(sizeof(values.named[0]) + key.text()->size());
+      meter_.step(1 + static_cast<int64_t>(known));
+      const bool is_there = std::any_of(values.named.begin(), values.named.begin() + static_cast<std::ptrdiff_t>(known),
+                                        [&](const auto& argument) { return argument.first == *key.text(); });
+      if (is_there) meter_.fail("got several values for '" + *key.text() + "'");
+      values.named.emplace_back(*key.text(), value);
+    }
+  }
 
-  Value value_of(const Call& node, const Scope& scope) {
+  Value value_of(const Call& node, const Scope& scope) { return called(node, scope, nullptr); }
+
+  // caller: of a call block; null for other calls.
+  Value called(const Call& node, const Scope& scope, const Caller* caller) {
     const Value callee = evaluate(*node.callee, scope);
     CallArguments arguments = arguments_of(node.arguments, scope);
+    if (caller != nullptr) arguments.named.emplace_back(kCaller, Value(caller));
     if (const auto* method = callee.get_if<std::shared_ptr<const Method>>()) {
       return call_method((*method)->receiver, (*method)->name, std::move(arguments), meter_);
     }
-    if (const auto* macro = callee.get_if<const MacroStatement*>()) return call_macro(**macro, std::move(arguments));
+    if (const auto* macro = callee.get_if<const MacroStatement*>()) {
+      return call_macro(**macro, root_, std::move(arguments));
+    }
+    if (const auto* block = callee.get_if<const Caller*>()) {
+      if ((*block)->around == nullptr) meter_.fail("a caller that is called behind its block is not supported");
+      return call_macro(*(*block)->body, *(*block)->around, std::move(arguments));
+    }
     if (const auto* function = callee.get_if<Function>()) return functions_.call(*function, std::move(arguments));
     refuse(callee, "expected something to call", meter_);
   }
 
-  Value call_macro(const MacroStatement& macro, CallArguments arguments) {
+  // around: whose variables the macro sees beside its own.
+  Value call_macro(const MacroStatement& macro, const Scope& around, CallArguments arguments) {
     const Meter::Level level(meter_);
     const int line = meter_.line();
     std::vector<std::string_view> names;
     for (const auto& [name, fallback] : macro.parameters) names.push_back(name);
+    if (macro.uses_caller) names.emplace_back(kCaller);
+    if (macro.uses_caller && arguments.positional.size() == names.size()) {
+      meter_.fail("macro '" + macro.name + "' takes not more than " + std::to_string(macro.parameters.size()) +
+                  " arguments");
+    }
     const Bound bound("macro '" + macro.name + "'", std::move(arguments), names, meter_);
-    Scope scope(&root_);
-    for (size_t i = 0; i < names.size(); ++i) {
+    Scope scope(&around);
+    if (macro.uses_caller) {
+      scope.add(kCaller, bound.value(names.size() - 1, Value::undefined("No caller defined")), meter_);
+    }
+    for (size_t i = 0; i < macro.parameters.size(); ++i) {
       const auto& [name, fallback] = macro.parameters[i];
       Value value = bound.has(i) ? bound.value(i)
                     : fallback   ? evaluate(*fallback, scope)
@@ -357,6 +369,7 @@ class Evaluator {
   Meter& meter_;
   Functions functions_;
   Scope root_{nullptr};
+  std::vector<std::unique_ptr<Caller>> callers_;    // outlive all values
   std::unordered_map<const Dict*, size_t> traced_;  // place in the traced list
   Rendered result_;
   std::string* output_;

@@ -11,13 +11,14 @@
 namespace fathom::jinja {
 namespace {
 
-// What float() makes of a text: digits with a sign, point and exponent; nullopt where it fails.
+// What float() makes of a text: digits with a sign, point and exponent, infinite beyond its range; nullopt where it
+// fails.
 std::optional<double> parse_number(const std::string& text, Meter& meter) {
   if (text.empty() || text.find_first_not_of("0123456789+-.eE_") != std::string::npos) return std::nullopt;
-  if (text.find('_') != std::string::npos) meter.fail("int: '" + text + "': digits with _ are not supported");
+  if (text.find('_') != std::string::npos) meter.fail("'" + text + "': digits with _ are not supported");
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  return end == text.c_str() + text.size() && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  return end == text.c_str() + text.size() ? std::optional(value) : std::nullopt;
 }
 
 Value int_filter(const Value& operand, const Bound& arguments, Meter& meter) {
@@ -32,10 +33,26 @@ Value int_filter(const Value& operand, const Bound& arguments, Meter& meter) {
     const auto [end, error] = std::from_chars(begin, digits.data() + digits.size(), value);
     if (error == std::errc() && end == digits.data() + digits.size()) return Value(value);
     number = parse_number(digits, meter);
+    if (!number || !std::isfinite(*number)) return arguments.value(0, Value(int64_t{0}));
   }
   if (!number || std::isnan(*number)) return arguments.value(0, Value(int64_t{0}));
   if (!(std::fabs(*number) < 0x1p63)) meter.fail("integers beyond 64 bits are not supported");
   return Value(static_cast<int64_t>(*number));
+}
+
+Value float_filter(const Value& operand, const Bound& arguments, Meter& meter) {
+  if (operand.is<Undefined>()) refuse(operand, "", meter);
+  std::optional<double> number = operand.number();
+  if (const std::string* text = operand.text()) {
+    meter.visit(text->size());
+    const std::string digits(strip(*text, Ends::kBoth));
+    number = parse_number(digits, meter);
+    const std::string word = lower(digits.substr(digits.find_first_not_of("+-") == 1 ? 1 : 0), meter);
+    if (word == "inf" || word == "infinity" || word == "nan") {
+      meter.fail("float: '" + digits + "' is not supported");
+    }
+  }
+  return number ? Value(*number) : arguments.value(0, Value(0.0));
 }
 
 Value length(const Value& operand, const Bound&, Meter& meter) {
@@ -50,15 +67,15 @@ Value default_filter(const Value& operand, const Bound& arguments, Meter& meter)
 }
 
 constexpr BuiltIn kFilters[] = {{"int", {"default"}, int_filter},
+                                {"float", {"default"}, float_filter},
                                 {"length", {}, length},
                                 {"count", {}, length},
                                 {"default", {"default_value", "boolean"}, default_filter},
                                 {"d", {"default_value", "boolean"}, default_filter}};
 
-constexpr std::string_view kRefused[] = {
-    "abs",         "attr",      "batch",  "center",    "e",        "escape", "filesizeformat", "float",
-    "forceescape", "groupby",   "pprint", "random",    "round",    "slice",  "striptags",      "sum",
-    "truncate",    "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"};
+constexpr std::string_view kRefused[] = {"abs",      "attr",      "batch",  "center",    "filesizeformat", "groupby",
+                                         "pprint",   "random",    "round",  "slice",     "striptags",      "sum",
+                                         "truncate", "urlencode", "urlize", "wordcount", "wordwrap",       "xmlattr"};
 
 const BuiltIn* find_filter(std::string_view name) {
   const BuiltIn* found = nullptr;

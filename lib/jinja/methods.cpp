@@ -79,7 +79,6 @@ MethodKind method_kind(const Value& receiver, const std::string& name) {
 }
 
 Value call_method(const Value& receiver, const std::string& name, CallArguments arguments, Meter& meter) {
-  if (receiver.is<Markup>()) meter.fail("methods of what |safe returns are not supported");
   const Methods methods = methods_of(receiver);
   const BuiltIn* method = find_built_in(methods.supported, name);
   if (method == nullptr) meter.fail("the method '" + name + "' of " + methods.receivers + " is not supported");

@@ -51,7 +51,7 @@ std::optional<Value> element(const Value& object, int64_t index, Meter& meter) {
   if (const Sequence* sequence = object.sequence()) return sequence->items[index];
   const std::string& text = *object.text();
   const size_t at = byte_of_character(text, index);
-  return make_text(text.substr(at, character_size(text, at)), meter);
+  return make_text_like(object, text.substr(at, character_size(text, at)), meter);
 }
 
 std::optional<Value> own_item(const Value& object, const Value& index, Meter& meter) {
@@ -152,13 +152,13 @@ Value get_slice(const Value& object, const Value& start, const Value& stop, cons
     if (bounds.step == 1) {
       const size_t from = byte_of_character(*text, bounds.start);
       const size_t to = byte_of_character(*text, std::max(bounds.start, bounds.stop));
-      return make_text(text->substr(from, to - from), meter);
+      return make_text_like(object, text->substr(from, to - from), meter);
     }
     meter.visit(text->size());
     const std::vector<char32_t> characters = to_characters(*text);
     std::string part;
     for (int64_t at : positions(bounds, size, meter)) append_character(part, characters[at]);
-    return make_text(std::move(part), meter);
+    return make_text_like(object, std::move(part), meter);
   }
   std::vector<Value> items;
   for (int64_t at : positions(bounds, size, meter)) items.push_back(object.sequence()->items[at]);

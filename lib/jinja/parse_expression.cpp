@@ -176,6 +176,7 @@ class ExpressionParser {
     if (token.text == "true" || token.text == "True") return make(Literal{Value(true)}, token.line);
     if (token.text == "false" || token.text == "False") return make(Literal{Value(false)}, token.line);
     if (token.text == "none" || token.text == "None") return make(Literal{Value()}, token.line);
+    if (token.text == kCaller) stream_.uses_caller = true;
     return make(Name{token.text}, token.line);
   }
   ExpressionPtr number(const Token& token) {
@@ -293,16 +294,22 @@ class ExpressionParser {
     Arguments arguments;
     const int line = stream_.line();
     stream_.expect("(");
+    const auto expect = [&](bool is_in_order) {
+      if (!is_in_order) fail_at(stream_.origin(), line, "invalid syntax for function call expression");
+    };
     stream_.expect_items(")", [&] {
-      if (stream_.stands_at("*") || stream_.stands_at("**")) {
-        stream_.fail("arguments with " + stream_.current().text + " are not supported");
-      }
-      if (stream_.is(Type::kName) && stream_.is_followed_by("=")) {
+      expect(arguments.more_named == nullptr);  // which are the last
+      if (stream_.skip("*")) {
+        expect(arguments.more_positional == nullptr);
+        arguments.more_positional = expression(true);
+      } else if (stream_.skip("**")) {
+        arguments.more_named = expression(true);
+      } else if (stream_.is(Type::kName) && stream_.is_followed_by("=")) {
         std::string name = stream_.take().text;
         stream_.take();
         arguments.named.emplace_back(std::move(name), expression(true));
       } else {
-        if (!arguments.named.empty()) fail_at(stream_.origin(), line, "invalid syntax for function call expression");
+        expect(arguments.named.empty() && arguments.more_positional == nullptr);
         arguments.positional.push_back(expression(true));
       }
     });

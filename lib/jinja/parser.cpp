@@ -5,6 +5,7 @@
 #include <array>
 #include <initializer_list>
 #include <optional>
+#include <utility>
 
 namespace fathom::jinja {
 namespace {
@@ -91,12 +92,13 @@ class Parser {
     }
     if (tag == "filter") return {filter_block(), line};
     if (tag == "with") return {with_statement(), line};
+    if (tag == "call") return {call_block(), line};
     if (tag == "break" || tag == "continue") {
       if (!stream_.place.in_loop) fail_at(stream_.origin(), line, "'" + tag + "' outside of a loop");
       return {tag == "break" ? Jump::kBreak : Jump::kContinue, line};
     }
-    constexpr std::array<std::string_view, 9> kRefused = {"block", "extends", "include", "import",    "from",
-                                                          "call",  "print",   "do",      "autoescape"};
+    constexpr std::array<std::string_view, 8> kRefused = {"block", "extends", "include", "import",
+                                                          "from",  "print",   "do",      "autoescape"};
     if (std::find(kRefused.begin(), kRefused.end(), tag) != kRefused.end()) {
       fail_at(stream_.origin(), line, "the tag '" + tag + "' is not supported in chat templates");
     }
@@ -170,19 +172,44 @@ class Parser {
     if (!stream_.place.at_top) stream_.fail("a macro inside a loop, macro or block is not supported");
     auto macro = std::make_unique<MacroStatement>();
     macro->name = stream_.expect_name();
+    signature(*macro);
+    macro_body(*macro, "endmacro");
+    return macro;
+  }
+
+  CallBlock call_block() {
+    auto caller = std::make_unique<MacroStatement>();
+    caller->name = kCaller;
+    if (stream_.stands_at("(")) signature(*caller);
+    CallBlock block;
+    block.call = parse_expression(stream_);
+    if (!std::holds_alternative<Call>(block.call->node)) stream_.fail("expected call");
+    macro_body(*caller, "endcall");
+    block.caller = std::move(caller);
+    return block;
+  }
+
+  // "(a, b=1)"
+  void signature(MacroStatement& macro) {
     stream_.expect("(");
     while (!stream_.stands_at(")")) {
-      if (!macro->parameters.empty()) stream_.expect(",");
+      if (!macro.parameters.empty()) stream_.expect(",");
       std::string name = assignable_name();
       ExpressionPtr fallback = stream_.skip("=") ? parse_expression(stream_) : nullptr;
-      if (fallback == nullptr && !macro->parameters.empty() && macro->parameters.back().second != nullptr) {
+      if (fallback == nullptr && !macro.parameters.empty() && macro.parameters.back().second != nullptr) {
         stream_.fail("non-default argument follows default argument");
       }
-      macro->parameters.emplace_back(std::move(name), std::move(fallback));
+      macro.parameters.emplace_back(std::move(name), std::move(fallback));
     }
     stream_.expect(")");
-    macro->body = scope("endmacro", true);
-    return macro;
+  }
+
+  // As in Jinja, blocks inside that read the name count.
+  void macro_body(MacroStatement& macro, std::string_view end) {
+    const bool outer = std::exchange(stream_.uses_caller, false);
+    macro.body = scope(end, true);
+    macro.uses_caller = stream_.uses_caller;
+    stream_.uses_caller = stream_.uses_caller || outer;
   }
 
   std::string assignable_name() {
@@ -191,6 +218,7 @@ class Parser {
     if (std::find(kConstants.begin(), kConstants.end(), name) != kConstants.end()) {
       stream_.fail("can't assign to '" + name + "'");
     }
+    if (name == kCaller) stream_.fail("an own variable 'caller' is not supported in chat templates");
     return name;
   }
   // "a", "a, b", "(a, b)", and "space.attribute" where a namespace may be written.

@@ -110,6 +110,8 @@ std::vector<Value> reversed(const Value& operand, const char* filter, Meter& met
 
 Value last(const Value& operand, const Bound&, Meter& meter) {
   const std::vector<Value> items = reversed(operand, "last", meter);
+  // As Python's reversed(), which takes a text's characters by their places, and so as what it is.
+  if (operand.is<Markup>() && !items.empty()) return make_markup(*items.front().text(), meter);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.front();
 }
 

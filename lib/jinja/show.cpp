@@ -6,7 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
+#include "jinja/operators.h"
 #include "jinja/text.h"
 
 namespace fathom::jinja {
@@ -107,7 +110,12 @@ class Writer {
       write(json_ != nullptr ? json_->key_separator : ": ");
       value(each.second);
     };
-    container("{", dict.entries(), entry, "}");
+    if (json_ == nullptr || !json_->sort_keys) return container("{", dict.entries(), entry, "}");
+    meter_.make(dict.entries().size() * sizeof(dict.entries()[0]));
+    std::vector<std::pair<Value, Value>> sorted = dict.entries();
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const auto& a, const auto& b) { return less(a.first, b.first, meter_); });
+    container("{", sorted, entry, "}");
   }
   template <typename Item, typename WriteItem>
   void container(std::string_view open, const std::vector<Item>& items, const WriteItem& write_item,
@@ -143,6 +151,19 @@ std::string to_text(const Value& value, Meter& meter) {
     return *text;
   }
   return value.is<Undefined>() ? "" : to_repr(value, meter);
+}
+
+std::string to_escaped_text(const Value& value, Meter& meter) {
+  std::string text = to_text(value, meter);
+  if (value.is<Markup>()) return text;
+  meter.visit(text.size());
+  text = escaped(text);
+  meter.make(text.size());
+  return text;
+}
+
+std::string to_part_of(const Value& whole, const Value& value, Meter& meter) {
+  return whole.is<Markup>() ? to_escaped_text(value, meter) : to_text(value, meter);
 }
 
 std::string to_repr(const Value& value, Meter& meter) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace fathom::jinja {
 namespace {
@@ -208,6 +209,18 @@ char32_t other_character(char32_t c) {
     if (category(other) == kind) return other;
   }
   return c;
+}
+
+std::string escaped(std::string_view text) {
+  constexpr std::pair<char, std::string_view> kEntities[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'\'', "&#39;"}, {'"', "&#34;"}};
+  std::string result;
+  for (const char byte : text) {
+    const auto* found = std::find_if(std::begin(kEntities), std::end(kEntities),
+                                     [&](const auto& entity) { return entity.first == byte; });
+    found == std::end(kEntities) ? result.push_back(byte) : static_cast<void>(result.append(found->second));
+  }
+  return result;
 }
 
 std::string text_repr(std::string_view text) {

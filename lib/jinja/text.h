@@ -35,6 +35,9 @@ size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 // Another letter or digit in the place of one, of the same category and as many bytes; all else is itself.
 char32_t other_character(char32_t character);
 
+// & < > ' " as HTML's entities.
+std::string escaped(std::string_view text);
+
 // A text as Python writes it: quoted, escaped.
 std::string text_repr(std::string_view text);
 

@@ -16,16 +16,11 @@ constexpr size_t kNone = std::string::npos;
 constexpr int64_t kWidestMargin = 1000;
 using View = std::string_view;
 
-// A result that is safe to print where its source was.
-Value like(const Value& source, std::string text, Meter& meter) {
-  return source.is<Markup>() ? make_markup(std::move(text), meter) : make_text(std::move(text), meter);
-}
-
 template <std::string (*change)(View, Meter&)>
 Value in_case(const Value& operand, const Bound&, Meter& meter) {
   const std::string text = to_text(operand, meter);
   meter.visit(text.size());
-  return like(operand, change(text, meter), meter);
+  return make_text_like(operand, change(text, meter), meter);
 }
 
 // Upper case at the start and after blanks, hyphens and opening brackets; lower case elsewhere.
@@ -48,11 +43,11 @@ Value strip_ends(const Value& operand, const Bound& arguments, Meter& meter) {
   const std::string text = to_text(operand, meter);
   meter.make(text.size());
   meter.step(static_cast<int64_t>(text.size() / 4));
-  if (!arguments.has_more_than_none(0)) return like(operand, std::string(strip(text, ends)), meter);
+  if (!arguments.has_more_than_none(0)) return make_text_like(operand, std::string(strip(text, ends)), meter);
   const std::string characters = arguments.text(0);
   meter.make(4 * characters.size());
   meter.step(static_cast<int64_t>(text.size() + characters.size()));  // which are sorted, and looked up for each
-  return like(operand, std::string(strip(text, ends, characters)), meter);
+  return make_text_like(operand, std::string(strip(text, ends, characters)), meter);
 }
 
 // str.replace; count < 0: all.
@@ -106,19 +101,34 @@ Value indent(const Value& operand, const Bound& arguments, Meter& meter) {
     result += line;
     first = false;
   }
-  return like(operand, std::move(result), meter);
+  return make_text_like(operand, std::move(result), meter);
 }
 
 Value string(const Value& operand, const Bound&, Meter& meter) {
   return operand.text() != nullptr ? operand : make_text(to_text(operand, meter), meter);
 }
 
+// The method, which keeps what |safe returned; the filter does not.
+Value replace_method(const Value& receiver, const Bound& arguments, Meter& meter) {
+  const bool is_markup = receiver.is<Markup>();
+  const std::string by = is_markup ? to_escaped_text(arguments.value(1), meter) : arguments.text(1);
+  return make_text_like(receiver, replaced(*receiver.text(), arguments.text(0), by, arguments.integer(2, -1), meter),
+                        meter);
+}
+
+Value escape(const Value& operand, const Bound&, Meter& meter) {
+  return operand.is<Markup>() ? operand : make_markup(to_escaped_text(operand, meter), meter);
+}
+Value force_escape(const Value& operand, const Bound&, Meter& meter) {
+  return make_markup(to_escaped_text(make_text(to_text(operand, meter), meter), meter), meter);
+}
+
 Value safe(const Value& operand, const Bound&, Meter& meter) { return make_markup(to_text(operand, meter), meter); }
 
 Value tojson(const Value& operand, const Bound& arguments, Meter& meter) {
-  if (arguments.flag(3)) meter.fail("tojson: sort_keys=true is not supported");
   JsonStyle style;
   style.ensure_ascii = arguments.flag(0);
+  style.sort_keys = arguments.flag(3);
   if (arguments.has_more_than_none(1)) {
     style.indent = margin_of(arguments.value(1), meter);
     style.item_separator = ",";
@@ -152,13 +162,13 @@ class Values {
   size_t at_ = 0;
 };
 
-// digits: what stands between the % and the type.
-std::string percent_field(std::string_view digits, char type, const Value& value, Meter& meter) {
+// digits: what stands between the % and the type. format: what the field is in.
+std::string percent_field(const Value& format, std::string_view digits, char type, const Value& value, Meter& meter) {
   const auto has_one_digit_after = [&](char mark) {
     return digits.size() == 2 && digits[0] == mark && digits[1] != '.';
   };
   const size_t digit = digits.empty() ? 0 : static_cast<size_t>(digits.back() - '0');
-  if (type == 's' && digits.empty()) return to_text(value, meter);
+  if (type == 's' && digits.empty()) return to_part_of(format, value, meter);
   if (type == 'd' && (digits.empty() || has_one_digit_after('0'))) {
     if (!value.integer()) refuse(value, "format: %d: expected an integer", meter);
     std::string text = std::to_string(*value.integer());
@@ -174,8 +184,9 @@ std::string percent_field(std::string_view digits, char type, const Value& value
   meter.fail("format: the field '%" + std::string(digits) + type + "' is not supported, but %s, %d, %02d and %.2f are");
 }
 
-// "%s of %d" | format(…), in the little that templates use.
-std::string format_percent(const std::string& format, const CallArguments& arguments, Meter& meter) {
+// "%s of %d" | format(…), in the little that templates use. operand: the format, a text.
+Value format_percent(const Value& operand, const CallArguments& arguments, Meter& meter) {
+  const std::string& format = *operand.text();
   std::string result;
   Values values(arguments, meter);
   meter.make(format.size());
@@ -187,17 +198,18 @@ std::string format_percent(const std::string& format, const CallArguments& argum
     if (type == std::string::npos) meter.fail("format: the text ends inside a field");
     const std::string_view digits = std::string_view(format).substr(mark + 1, type - mark - 1);
     const bool is_percent = digits.empty() && format[type] == '%';
-    const std::string piece = is_percent ? "%" : percent_field(digits, format[type], values.next(), meter);
+    const std::string piece = is_percent ? "%" : percent_field(operand, digits, format[type], values.next(), meter);
     meter.make(piece.size());
     result += piece;
     at = type + 1;
   }
   if (!values.are_all_used()) meter.fail("format: not all arguments have a field in the text");
-  return result;
+  return make_text_like(operand, std::move(result), meter);
 }
 
 // "{} of {}".format(…), with {{ and }} for braces.
-std::string format_braces(const std::string& format, const CallArguments& arguments, Meter& meter) {
+Value format_braces(const Value& operand, const CallArguments& arguments, Meter& meter) {
+  const std::string& format = *operand.text();
   std::string result;
   Values values(arguments, meter);
   meter.make(format.size());
@@ -210,26 +222,26 @@ std::string format_braces(const std::string& format, const CallArguments& argume
     if (pair != "{}" && pair != "{{" && pair != "}}") {
       meter.fail("format: a field other than {}, such as {0}, {name} or {:>5}, is not supported");
     }
-    const std::string piece = pair == "{}" ? to_text(values.next(), meter) : std::string(1, format[at]);
+    const std::string piece = pair == "{}" ? to_part_of(operand, values.next(), meter) : std::string(1, format[at]);
     meter.make(piece.size());
     result += piece;
     at += 2;
   }
-  return result;
+  return make_text_like(operand, std::move(result), meter);
 }
 
 Value format_filter(const Value& operand, const Bound& arguments, Meter& meter) {
-  return make_text(format_percent(to_text(operand, meter), arguments.all(), meter), meter);
+  return format_percent(string(operand, arguments, meter), arguments.all(), meter);
 }
 
 Value format_method(const Value& operand, const Bound& arguments, Meter& meter) {
-  return make_text(format_braces(*operand.text(), arguments.all(), meter), meter);
+  return format_braces(operand, arguments.all(), meter);
 }
 
-Value list_of(const std::vector<View>& parts, Meter& meter) {
+Value list_of(const Value& source, const std::vector<View>& parts, Meter& meter) {
   std::vector<Value> items;
   items.reserve(parts.size());
-  for (View part : parts) items.push_back(make_text(std::string(part), meter));
+  for (View part : parts) items.push_back(make_text_like(source, std::string(part), meter));
   return make_list(std::move(items), meter);
 }
 
@@ -268,10 +280,10 @@ Value split(const Value& receiver, const Bound& arguments, Meter& meter) {
   const std::string& text = *receiver.text();
   const int64_t limit = arguments.integer(1, -1);
   meter.make(text.size());
-  if (!arguments.has_more_than_none(0)) return list_of(split_blanks(text, limit, meter), meter);
+  if (!arguments.has_more_than_none(0)) return list_of(receiver, split_blanks(text, limit, meter), meter);
   const std::string separator = arguments.text(0);
   if (separator.empty()) meter.fail("split: empty separator");
-  return list_of(split_at(text, separator, limit, meter), meter);
+  return list_of(receiver, split_at(text, separator, limit, meter), meter);
 }
 
 template <bool at_start>
@@ -296,6 +308,9 @@ constexpr BuiltIn kFilters[] = {{"upper", {}, in_case<upper>},
                                 {"indent", {"width", "first", "blank"}, indent},
                                 {"string", {}, string},
                                 {"safe", {}, safe},
+                                {"escape", {}, escape},
+                                {"e", {}, escape},
+                                {"forceescape", {}, force_escape},
                                 {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, tojson},
                                 {"format", {kAll}, format_filter}};
 
@@ -305,7 +320,7 @@ constexpr BuiltIn kMethods[] = {{"split", {"sep", "maxsplit"}, split},
                                 {"rstrip", {"chars"}, strip_ends<Ends::kRight>},
                                 {"startswith", {"prefix"}, begins_or_ends<true>},
                                 {"endswith", {"suffix"}, begins_or_ends<false>},
-                                {"replace", {"old", "new", "count"}, replace},
+                                {"replace", {"old", "new", "count"}, replace_method},
                                 {"upper", {}, in_case<upper>},
                                 {"lower", {}, in_case<lower>},
                                 {"title", {}, in_case<title>},
@@ -313,6 +328,16 @@ constexpr BuiltIn kMethods[] = {{"split", {"sep", "maxsplit"}, split},
                                 {"format", {kAll}, format_method}};
 
 }  // namespace
+
+Value formatted(const Value& format, const Value& values, Meter& meter) {
+  CallArguments arguments;
+  if (values.is_sequence(Sequence::Flavor::kTuple)) {
+    arguments.positional = to_vector(values, meter);
+  } else {
+    arguments.positional.push_back(values);
+  }
+  return format_percent(format, arguments, meter);
+}
 
 std::span<const BuiltIn> text_filters() { return kFilters; }
 std::span<const BuiltIn> text_methods() { return kMethods; }

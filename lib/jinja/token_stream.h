@@ -69,6 +69,7 @@ class TokenStream {
     bool is_conditional = false;
   };
   Place place;
+  bool uses_caller = false;  // whether the name `caller` was read since this was set to false
 
  private:
   static bool is_text(const Token& token, std::string_view text) {

@@ -128,6 +128,10 @@ Value make_markup(std::string text, Meter& meter) {
   return Value(Markup{std::make_shared<const std::string>(std::move(text))});
 }
 
+Value make_text_like(const Value& source, std::string text, Meter& meter) {
+  return source.is<Markup>() ? make_markup(std::move(text), meter) : make_text(std::move(text), meter);
+}
+
 Value make_sequence(std::vector<Value> items, Sequence::Flavor flavor, Meter& meter) {
   meter.make((items.size() + 2) * sizeof(Value));
   Sequence sequence;
@@ -182,7 +186,7 @@ std::string type_name(const Value& value) {
   if (value.is<std::shared_ptr<Iterator>>()) return "generator";
   if (value.is<std::shared_ptr<Loop>>()) return "LoopContext";
   if (value.is<Namespace*>()) return "Namespace";
-  return value.is<const MacroStatement*>() ? "Macro" : "function";
+  return value.is<const MacroStatement*>() || value.is<const Caller*>() ? "Macro" : "function";
 }
 
 bool equal(const Value& left, const Value& right, Meter& meter) {

@@ -17,13 +17,14 @@ namespace fathom::jinja {
 
 class Value;
 struct MacroStatement;
+struct Caller;  // the body of a call block, as a macro
 
 struct None {};
 // Printed as nothing, false, iterated as empty; anything else fails with `message`.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
-struct Markup {  // what |safe returns
+struct Markup {  // what |safe and |escape return: other text is escaped before it becomes a part of it
   std::shared_ptr<const std::string> text;
 };
 struct Sequence {
@@ -61,10 +62,10 @@ struct Method;
 class Value {
  public:
   using Text = std::shared_ptr<const std::string>;
-  // Namespaces and macros belong to the rendering, so that none keeps itself alive.
+  // Namespaces, macros and callers belong to the rendering, so that none keeps itself alive.
   using Data = std::variant<Undefined, None, bool, int64_t, double, Text, Markup, std::shared_ptr<const Sequence>,
                             std::shared_ptr<const Dict>, std::shared_ptr<Iterator>, std::shared_ptr<Loop>, Namespace*,
-                            const MacroStatement*, Function, std::shared_ptr<const Method>>;
+                            const MacroStatement*, const Caller*, Function, std::shared_ptr<const Method>>;
 
   Value() : data_(None{}) {}
   explicit Value(Data data) : data_(std::move(data)) {}
@@ -99,6 +100,7 @@ struct Method {
 // Makers; each charges what it makes.
 Value make_text(std::string text, Meter& meter);
 Value make_markup(std::string text, Meter& meter);
+Value make_text_like(const Value& source, std::string text, Meter& meter);  // make_markup where the source is one
 Value make_sequence(std::vector<Value> items, Sequence::Flavor flavor, Meter& meter);
 Value make_list(std::vector<Value> items, Meter& meter);
 Value make_tuple(std::vector<Value> items, Meter& meter);

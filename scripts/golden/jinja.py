@@ -266,6 +266,20 @@ x ~ "a"
 +n
 --n
 not n
+"3"|float
+" 4.25e1 "|float
+3|float
+true|float
+2.5|float
+"x"|float
+"x"|float(0.9)
+nil|float
+none|float(default=1.5)
+x|float
+[]|float
+"nine"|float
+"1e400"|float
+0.9|float
 "3"|int
 " 42 "|int
 "42.9"|int
@@ -304,6 +318,11 @@ json|tojson
 json|tojson(indent=2)
 json|tojson(indent=0)
 json|tojson(ensure_ascii=true)
+json|tojson(sort_keys=true)
+{"b": {"d": 1, "c": 2}, "a": [{"z": 1, "y": 2}], "é": 3, "😀": 4}|tojson(sort_keys=true, indent=1)
+{10: 1, 9: 2, 1.5: 3, true: 4}|tojson(sort_keys=true)
+{"a": 1, 2: 3}|tojson(sort_keys=true)
+{none: 1, "a": 2}|tojson(sort_keys=true)
 json|tojson(separators=(",", ":"))
 {"b": 1, "a": [2]}|tojson(indent=4, separators=(", ", ": "))
 {1: 2, none: 3, true: 4, 1.5: 5}|tojson
@@ -411,6 +430,107 @@ users[0]["na" ~ "me"]
 '{"a": 1}'
 "tab\there"
 "{{ not }} {% a %}"
+"%s-%s" % ("a", 1)
+"%s" % [1, "a"]
+"%s" % x
+"100%%" % ()
+"%d" % true
+"%s" % (1, 2)
+"%s %s" % 1
+"a<" | escape
+"<&>'\"" | e
+5 | e
+none | e
+x | e
+["<"] | e
+"<" | e | e
+"<" | e | forceescape
+"<" | safe | forceescape
+("a<"|safe) + "<b"
+"<b" + ("a<"|safe)
+("a<"|safe) + ("<b"|safe)
+("a<"|safe) + 1
+1 + ("a<"|safe)
+("a<"|safe) + x
+("a<"|safe) + []
+("a<"|safe) * 2
+2 * ("a<"|safe)
+("a<"|safe) * 2 + "<"
+("a<"|safe) ~ "<"
+("a<b"|safe).replace("b", "<")
+("a<b"|safe).replace("<", "b")
+("a<b"|safe).replace("b", 5)
+"a<b".replace("b", 5)
+("a<b"|safe)|replace("b", "<")
+("a<b"|safe).replace("a", "<"|safe)
+("a<b c"|safe).split()
+("a<b c"|safe).split("<")[0] + "<"
+(" <a "|safe).strip() + "<"
+(" <a "|safe)|trim + "<"
+("<ab"|safe).upper() + "<"
+("<ab"|safe)|upper + "<"
+("<ab"|safe)|title + "<"
+("<ab"|safe).title() + "<"
+("<ab"|safe)|capitalize + "<"
+("<ab"|safe)[0] + "<"
+("<ab"|safe)[1:] + "<"
+("<ab"|safe)[::-1] + "<"
+("<ab"|safe)|first + "<"
+("<ab"|safe)|last + "<"
+("<ab"|safe)|reverse + "<"
+("<ab"|safe)|list
+("<ab"|safe)|indent + "<"
+("<ab"|safe)|string + "<"
+("<ab"|safe)|default("x") + "<"
+("<"|safe)|tojson + "<"
+json|tojson|safe + "<"
+"<" + (json.text|tojson|safe)
+["a<"|safe, "b<"]|join("<")
+("<ab"|safe).startswith("<")
+("<ab"|safe).startswith("<"|safe)
+("<ab"|safe) == "<ab"
+"<" in ("<ab"|safe)
+{"<ab"|safe: 1}["<ab"]
+("<ab"|safe)|length
+"%s-%s"|safe|format("<", "<"|safe)
+("%s"|safe) % "<"
+("%s"|safe) % ("<",)
+("%s"|safe) % ["<"]
+("%d %.1f"|safe)|format(3, 2.5)
+("%s" % "<") + "<"
+"%s" % ("<"|safe)
+("%s" % ("<"|safe)) + ("&"|safe)
+("{}-{}"|safe).format("<", "<"|safe)
+"{}".format("<"|safe) + ("&"|safe)
+("<"|safe) is string
+("<"|safe)|e
+range(*[1, 4])|list
+range(*(2,),)|list
+range(*[1], **{})|list
+range(*"ab")
+range(*3)
+range(*x)
+dict(**{"a": 1})
+dict(a=1, **{"b": 2})
+dict(a=1, **{"a": 2})
+dict(**{1: 2})
+dict(**x)
+dict(**[])
+dict(b=2, *[])
+dict(**deep.a).b|length
+namespace(**{"a": 1}).a
+range(*[1], 2)
+range(*[1], *[2])
+dict(**{}, **{})
+dict(**{}, b=2)
+xs|sort(**{"reverse": true})
+words|join(*["-"])
+words|map(*["upper"])|list
+7 is divisibleby(*[7])
+"abc".replace(*["a", "b"])
+caller
+caller is defined
+caller()
 1 is number is string
 1 2
 (1
@@ -491,6 +611,34 @@ STATEMENTS = [
     "{%- macro m(x) -%}\n {{ x }} \n{%- endmacro -%}\n{{ m(1) }}",
     "{% macro m() %}{% set a = 9 %}{% endmacro %}{{ m() }}{{ a is defined }}",
     "{% macro outer() %}{{ inner() }}{% endmacro %}{% macro inner() %}i{% endmacro %}{{ outer() }}",
+    "{% macro m(a, b) %}{{ a }}-{{ b }}{% endmacro %}{% set p = [1, 2] %}{{ m(*p) }}{{ m(*p[1:], b=5) }}",
+    "{% macro m(a, b) %}{{ a }}-{{ b }}{% endmacro %}{{ m(**{'b': 1, 'a': 2}) }}{{ m(1, **{'b': 3}) }}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*[1, 2]) }}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, **{'a': 2}) }}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(**{'z': 2}) }}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*xs|select('gt', 2)) }}",
+    "{% macro m(x) %}[{{ caller() }}{{ x }}]{% endmacro %}{% call m(1) %}in{% endcall %}",
+    "{% macro m(x) %}[{{ caller(x, 2) }}]{% endmacro %}{% call(a, b=3) m(1) %}{{ a }}{{ b }}{% endcall %}",
+    "{% macro m(x) %}[{{ caller(x) }}]{% endmacro %}{% call(a, b=3) m(1) %}{{ a }}{{ b }}{{ s }}{% endcall %}",
+    "{% macro m(x) %}{{ caller(x) }}{% endmacro %}{% for i in xs %}{% call(a) m(i) %}{{ a }}{{ i }}{{ loop.index }} {% endcall %}{% endfor %}",
+    "{% macro m() %}{{ caller() }}{{ caller()|upper }}{% endmacro %}{% call m() %}a{% endcall %}",
+    "{% macro m() %}{{ caller is defined }}{{ caller }}{% endmacro %}{{ m() }}",
+    "{% macro m() %}{{ caller() }}{% endmacro %}{{ m() }}",
+    "{% macro m() %}x{% endmacro %}{% call m() %}{% endcall %}",
+    "{% macro m() %}{{ caller }}{% endmacro %}{{ m(caller=5) }}",
+    "{% macro m() %}{{ caller }}{% endmacro %}{{ m(5) }}",
+    "{% macro m() %}{{ caller(1) }}{% endmacro %}{% call m() %}a{% endcall %}",
+    "{% macro m() %}{{ caller() }}{% endmacro %}{% call m() %}{% set n = 2 %}{{ n }}{% endcall %}{{ n }}",
+    "{% macro m() %}[{{ caller() }}]{% endmacro %}{% call m() %}a{% call m() %}b{{ caller is defined }}{% endcall %}{% endcall %}",
+    "{% macro m() %}[{{ caller() }}]{% endmacro %}{% macro o() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{% call o() %}x{% endcall %}",
+    "{% macro m() %}{% if caller %}{{ caller() }}{% else %}none{% endif %}{% endmacro %}{{ m() }}{% call m() %}x{% endcall %}",
+    "{% macro m() %}{{ caller() }}{% endmacro %}{% set t %}{% call m() %}x{% endcall %}{% endset %}[{{ t }}]",
+    "{% macro m(a) %}{{ caller() }}{{ a }}{% endmacro %}{% call m(*[1]) %}\n  z\n{% endcall %}",
+    "{% for x in xs %}{% call range(3) %}{% endcall %}{% endfor %}",
+    "{% call range(3)|list %}{% endcall %}",
+    "{% call 5 %}{% endcall %}",
+    "{% call m() %}",
+    "{% for x in xs %}{% call m() %}{% break %}{% endcall %}{% endfor %}",
     "{% generation %}a{{ s }}{% endgeneration %}b",
     "{% generation %}{% set z = 1 %}{% endgeneration %}{{ z is defined }}",
     "{% for x in xs %}{% generation %}{{ loop.index }}{% endgeneration %}{% endfor %}",

@@ -63,6 +63,20 @@ TEST(JinjaLimits, EndTemplatesThatNeverWould) {
       "{% set s = '\"' * 20000000 %}" + loop +
           "{{ (s | tojson) is none }}{{ s.split('\"') is none }}{{ [s] }}{% endfor %}",
       "{% set x = {'a' * 10000000: 1} %}" + loop + "{{ x | items | list | length }}{{ x == x }}{% endfor %}",
+      "{% macro m() %}{{ caller() }}{% endmacro %}" + repeated("{% call m() %}", 90) + repeated("{% endcall %}", 90) +
+          loop + "{% call m() %}" + loop + "{% call m() %}{% endcall %}{% endfor %}{% endcall %}{% endfor %}",
+      "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{% call m() %}{% endcall %}",
+      "{% macro m(c) %}{% call m(caller) %}{{ caller }}{% endcall %}{{ c() }}{% endmacro %}{% call m() %}{% endcall %}",
+      "{% set xs = range(100000) | list %}{% macro m() %}{% endmacro %}" + loop + "{{ dict(*xs) }}{% endfor %}",
+      "{% set xs = range(100000) | list %}" + loop + "{{ '' | join(*xs) }}{% endfor %}",
+      "{% set ns = namespace(d={}) %}" + loop + "{% set ns.d = dict(**ns.d, **{}) %}{% endfor %}",
+      "{% set ns = namespace(d=dict(a=1)) %}" + loop + "{{ dict(b=1, **ns.d) is none }}{% endfor %}" + loop +
+          "{{ dict(b=1, **ns.d) is none }}{% endfor %}" + loop + "{{ dict(b=1, **ns.d) is none }}{% endfor %}",
+      "{% set ns = namespace(s='<'|safe) %}" + loop + "{% set ns.s = ns.s + ns.s %}{% endfor %}",
+      "{% set ns = namespace(s='<') %}" + loop + "{% set ns.s = ns.s | forceescape %}{% endfor %}",
+      "{% set s = '<' * 5000000 %}" + loop + "{{ (('%s' | safe) % s) is none }}{{ (s | e) is none }}{% endfor %}",
+      "{{ ('<'|safe) * 10000000000 }}",
+      "{{ '%s' % ('a' * 100000000 % 1) }}",
       "{{ '%1000000000d' | format(1) }}",
       "{{ '{:1000000000}'.format(1) }}",
       "{{ 'a' | indent(1000000000) }}",
