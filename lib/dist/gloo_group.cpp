@@ -7,9 +7,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <mutex>
+#include <stop_token>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -17,6 +20,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/numbers.h"
 #include "dist/bounded_store.h"
 #include "dist/group.h"
 #include "dist/notices.h"
@@ -29,7 +34,8 @@ using Milliseconds = std::chrono::milliseconds;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
 constexpr Milliseconds kForFiles = std::chrono::minutes(30);
-constexpr Milliseconds kForReasons{2000};  // that a rank may take to tell why it ends, and to hear why others do
+constexpr Milliseconds kWithoutWord{10'000};  // that a rank waits for the others at the start before it says so
+constexpr Milliseconds kForReasons{2000};     // that a rank may take to tell why it ends, and to hear why others do
 
 // Without the line of the library's source where it was thrown.
 std::string reason_of(const std::string& text) {
@@ -79,6 +85,22 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const launch::P
   }
   options->threads = 2;
   return options;
+}
+
+// One that has not been started, or not as one of these, is missed long before the timeout: where all are told alike, a
+// person sees which.
+void tell_of_waiting(const launch::Processes& processes, Milliseconds timeout, const std::stop_token& ended) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any none;
+  none.wait_for(lock, ended, kWithoutWord, [] { return false; });
+  if (ended.stop_requested()) return;
+  const std::string text = "rank " + std::to_string(processes.rank) + " of " + std::to_string(processes.size) +
+                           " waits at " + processes.address + ":" + std::to_string(processes.port) +
+                           " for the others, for up to " +
+                           format_duration(std::chrono::duration<double>(timeout).count()) +
+                           ": each rank from 0 on must have been started once";
+  processes.rank == 0 ? log_warning(text) : log_error(text);  // of others than the first, errors alone are shown
 }
 
 class Gloo final : public c10d::ProcessGroupGloo, public Notices::Waiting {
@@ -300,6 +322,7 @@ std::unique_ptr<Group> join(const launch::Processes& processes, Milliseconds tim
   FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // without c10d's own lines, with backtraces
   allow_many_connections();
   std::signal(SIGPIPE, SIG_IGN);  // a connection that another rank has closed is an error that is told
+  const std::jthread told([&](const std::stop_token& ended) { tell_of_waiting(processes, timeout, ended); });
   try {
     return std::make_unique<GlooGroup>(processes, open_store(processes, timeout), timeout);
   } catch (const Error&) {

@@ -1,0 +1,23 @@
+// Ranks that are not started, or not as one of those that are expected: each of the others is told.
+#include "tests/app/several_processes.h"
+
+namespace fathom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// One of two was never started: the other says whom it waits for, long before it gives up.
+TEST_F(SeveralProcesses, SayThatTheyWaitForOthers) {
+  for (const std::string rank : {"0", "1"}) {
+    const std::string port = std::to_string(20000 + (getpid() + 7) % 20000);
+    const Outcome alone =
+        run("14 '" FATHOM_PROGRAM "' train run.yaml output_dir=out",
+            "WORLD_SIZE=2 RANK=" + rank + " MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port + " ", "timeout");
+    EXPECT_THAT(alone.errors, AllOf(HasSubstr("rank " + rank + " of 2 waits at 127.0.0.1:" + port),
+                                    HasSubstr("each rank from 0 on must have been started once")));
+  }
+}
+
+}  // namespace
+}  // namespace fathom
