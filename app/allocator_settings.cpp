@@ -43,6 +43,11 @@ void check_allocator_settings() {
   for (const char* variable : {kOlderVariable, kVariable}) {
     if (const char* value = std::getenv(variable)) check_allocator_settings(variable, value);
   }
+  const char *here = std::getenv(kVariable), *there = std::getenv(kOlderVariable);
+  if (here == nullptr || there == nullptr || without_spaces(here) == without_spaces(there)) return;
+  throw UsageError(std::string(kVariable) + " and " + kOlderVariable +
+                       " differ, and LibTorch takes some settings from the one and some from the other",
+                   std::string("unset ") + kOlderVariable);
 }
 
 void choose_allocator_settings(bool maps_memory) {

@@ -14,6 +14,7 @@
 #include "app/allocator_settings.h"
 #include "app/installation.h"
 #include "app/machine.h"
+#include "app/torch_variables.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/system_error.h"
@@ -210,6 +211,7 @@ EngineMain* load_engine(const Invocation& invocation) {
   choose_waiting();
   bound_kept_kernels();
   if (cuda || invocation.gpu) {
+    refuse_torch_variables(invocation.config.num_processes > 1);
     check_allocator_settings();
     choose_allocator_settings(maps_memory(invocation));
   }

@@ -14,6 +14,7 @@
 #include "app/loader.h"
 #include "app/machine.h"
 #include "app/shared_options.h"
+#include "app/torch_variables.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -223,6 +224,7 @@ report::ScriptAnswer Phantom::play_largest() const {
 }
 
 int Phantom::run() const {
+  refuse_torch_variables(gpus_ > 1);
   check_address_space(gpu_, gpus_);
   const report::ScriptAnswer answer = varied_.empty() ? play(command_) : play_largest();
   print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));

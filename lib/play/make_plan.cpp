@@ -21,6 +21,7 @@
 #include "phantom_gpu/gpu.h"
 #include "plan/analytic.h"
 #include "plan/bound.h"
+#include "plan/counted.h"
 #include "plan/host.h"
 #include "plan/operator_times.h"
 #include "play/dry_run.h"
@@ -70,6 +71,10 @@ std::vector<plan::PhantomAnswer> ask_placements(plan::PhantomQuestion question, 
 // makes up for that; the run is given it where its reserved bytes then stay within the budget.
 constexpr int64_t kGranuleBytes = 20 * kMiB;
 
+void require_counted(const plan::Plan& plan) {
+  if (const std::string why = plan::why_uncounted(plan); !why.empty()) throw Error(why);
+}
+
 }  // namespace
 
 std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
@@ -104,6 +109,7 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail
   plan.arithmetic = played.arithmetic;
   plan.steps_played = played.steps_played;
   plan.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  require_counted(plan);
   return plan;
 }
 
@@ -184,6 +190,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   bytes.placements = room.placements;
   if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - plan.target.capacity_bytes);
   plan.gpu = bytes;
+  require_counted(plan);
   return plan;
 }
 
