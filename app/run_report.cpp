@@ -5,6 +5,7 @@
 #include "app/machine.h"
 #include "arch/precision.h"
 #include "base/file.h"
+#include "base/writable.h"
 #include "config/load.h"
 #include "page/page.h"
 #include "page/run_record.h"
@@ -43,7 +44,9 @@ void write_run_report(const Invocation& invocation, const arch::Architecture& ar
   write_file_atomically(folder / "memory.json", format_json(memory));
   page::write_timelines(folder, comparison.plan.timeline,
                         comparison.measured ? &comparison.measured->timeline : nullptr);
-  if (end) page::write_report(folder, folder / "report.html");
+  const std::filesystem::path page = folder / "report.html";
+  if (!end) require_writable(page);
+  if (end) page::write_report(folder, page);
 }
 
 EarlierReport::EarlierReport(const std::filesystem::path& folder) : folder_(folder) {

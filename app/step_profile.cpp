@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/writable.h"
 
 namespace fathom::app {
 namespace {
@@ -39,6 +40,7 @@ StepProfile::StepProfile(std::filesystem::path file, bool kernels) : file_(std::
   if (!file_.empty() && std::filesystem::exists(file_) && !std::filesystem::is_regular_file(file_)) {
     throw UsageError("--profile names " + file_.string() + ", which is not a file", "name one that may be replaced");
   }
+  if (!file_.empty()) require_writable(file_);
 }
 
 StepProfile::~StepProfile() {
@@ -62,7 +64,9 @@ void StepProfile::finish() {
   std::filesystem::remove(file_, absent);
   result->save(file_.string());
   if (!std::filesystem::exists(file_, absent)) {
-    throw Error("the profile cannot be written to " + file_.string(), "name a file in a folder that can be written to");
+    failure_ = "the profile could not be written to " + file_.string();
+    log_error(failure_ + "; the run goes on");
+    return;
   }
   log_info("profiled " + std::to_string(profiled_) + " steps: " + file_.string() +
            " (https://ui.perfetto.dev, chrome://tracing)");

@@ -2,14 +2,15 @@
 #include "app/commands/train.h"
 
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
+#include <functional>
 
 #include "app/engine.h"
 #include "app/exit_status.h"
 #include "app/machine.h"
 #include "app/out_of_memory.h"
 #include "app/planning.h"
+#include "app/recorder.h"
 #include "app/run_folder.h"
 #include "app/run_outcome.h"
 #include "app/run_report.h"
@@ -23,158 +24,23 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/numbers.h"
 #include "base/output.h"
 #include "base/system_error.h"
 #include "ledger/out_of_memory.h"
+#include "plan/counted.h"
 #include "plan/remedies.h"
 #include "plan/workload.h"
 #include "play/attention_curve.h"
 #include "report/derivation.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
-#include "report/metrics.h"
-#include "report/progress.h"
 #include "report/table.h"
-#include "report/tensorboard.h"
 #include "train/agreement.h"
 #include "train/inputs.h"
 #include "train/loop.h"
 
 namespace fathom::app {
 namespace {
-
-// Writes metrics.jsonl, TensorBoard's events where asked, and the terminal's line. Files are opened, and cut back to
-// the checkpoint, when there is something to write: by then the checkpoint has been loaded.
-class Recorder {
- public:
-  Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume, StepTimes& times,
-           StepProfile& profile)
-      : folder_(config.output_dir),
-        for_tensorboard_(config.report_to == config::ReportTo::kTensorBoard),
-        times_(times),
-        profile_(profile) {
-    if (resume && train::continues_in_place(config, resume)) {
-      train::ObserverState kept = train::run_state(*resume).observer;
-      keep_bytes_ = kept["metrics_bytes"];
-      keep_event_bytes_ = kept["event_bytes"];
-    }
-  }
-
-  train::Observer observer() {
-    train::Observer observer;
-    observer.on_step = [this](const train::StepReport& report) { step(report); };
-    observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
-    observer.on_checkpoint = saved;
-    observer.state = [this] {
-      return train::ObserverState{{"metrics_bytes", metrics().bytes()},
-                                  {"event_bytes", for_tensorboard_ ? events().bytes() : keep_event_bytes_}};
-    };
-    observer.sync = [this] {
-      metrics().sync();
-      if (for_tensorboard_) events().sync();
-    };
-    return observer;
-  }
-
-  // The speed of all steps of this process, as metrics.jsonl has it of stretches, and how the loss went; empty before
-  // the first.
-  std::string summary() const {
-    if (all_.seconds <= 0) return "";
-    std::string losses;
-    if (first_logged_.step < last_logged_.step) {
-      losses = "training loss: " + format_decimal(first_logged_.loss, 4) + " until step " +
-               format_count(first_logged_.step) + " -> " + format_decimal(last_logged_.loss, 4) + " until step " +
-               format_count(last_logged_.step) + "\n";
-    }
-    return losses + "throughput: " + format_count(std::llround(all_.tokens_per_second())) + " tokens a second, " +
-           format_count(all_.tokens) + " in " + format_seconds(all_.seconds) + " of steps\n";
-  }
-
- private:
-  void step(const train::StepReport& report) {
-    profile_.after_step(report.step, report.total_steps);
-    times_.add(report.step, report.seconds);
-    interval_.add(report.step_tokens, report.seconds);
-    all_.add(report.step_tokens, report.seconds);
-    report::Progress progress;
-    progress.step = report.step;
-    progress.total_steps = report.total_steps;
-    progress.loss = report.loss;
-    progress.learning_rate = report.learning_rate;
-    progress.live_bytes = report.live_bytes;
-    progress.peak_bytes = report.peak_bytes;
-    if (report.loss_scale) {
-      progress.loss_scale = report.loss_scale->value();
-      progress.skipped_steps = report.loss_scale->skipped_steps();
-    }
-    if (report.logged) progress.tokens_per_second = interval_.tokens_per_second();
-    progress_.step(progress, report.step_tokens, report.seconds, report.logged);
-    if (!report.logged) return;
-    last_logged_ = {report.step, report.loss};
-    if (first_logged_.step == 0) first_logged_ = last_logged_;
-    if (for_tensorboard_) {
-      report::Scalars scalars = {{"train/loss", report.loss},
-                                 {"train/learning_rate", report.learning_rate},
-                                 {"train/grad_norm", report.gradient_norm},
-                                 {"train/clipped_share", report.clipped_share},
-                                 {"train/epoch", report.epoch},
-                                 {"train/tokens_per_second", interval_.tokens_per_second()},
-                                 {"memory/live_bytes", static_cast<double>(report.live_bytes)},
-                                 {"memory/peak_bytes", static_cast<double>(report.peak_bytes)}};
-      if (progress.loss_scale) {
-        scalars.emplace_back("train/loss_scale", *progress.loss_scale);
-        scalars.emplace_back("train/skipped_steps", static_cast<double>(progress.skipped_steps));
-      }
-      if (report.router_loss) scalars.emplace_back("train/router_loss", *report.router_loss);
-      events().append(report.step, scalars);
-    }
-    metrics().append(report::StepMetrics{
-        report.step, report.epoch, report.loss, report.learning_rate, report.gradient_norm, report.clipped_share,
-        report.total_tokens, interval_.tokens_per_second(), interval_.seconds, report.seconds, report.live_bytes,
-        report.peak_bytes, progress.loss_scale, progress.skipped_steps, report.router_loss});
-    interval_ = {};
-  }
-
-  void evaluation(const train::EvaluationReport& report) {
-    const report::EvaluationMetrics line{report.step,    report.epoch,       report.loss,   report.tokens,
-                                         report.seconds, report.exact_match, report.rouge_l};
-    if (for_tensorboard_) events().append(report.step, report::scalars_of(line));
-    metrics().append(line);
-    log_info("evaluation at step " + format_count(report.step) + ": " + report::describe(line));
-  }
-
-  static void saved(const train::CheckpointReport& report) {
-    // The writer's clock begins when what it writes has been handed over.
-    const double whole = std::max(report.seconds, report.waited_seconds);
-    log_info("saved " + report.folder.string() + " in " + format_seconds(whole) + ", of which training waited " +
-             format_seconds(report.waited_seconds));
-  }
-
-  report::MetricsFile& metrics() {
-    if (!metrics_) metrics_.emplace(folder_ / "metrics.jsonl", keep_bytes_);
-    return *metrics_;
-  }
-
-  report::EventFile& events() {
-    if (!events_) events_.emplace(folder_, keep_event_bytes_);
-    return *events_;
-  }
-
-  std::filesystem::path folder_;
-  bool for_tensorboard_;
-  StepTimes& times_;
-  StepProfile& profile_;
-  int64_t keep_bytes_ = 0, keep_event_bytes_ = 0;  // of existing files: what the checkpoint knew of
-  std::optional<report::MetricsFile> metrics_;
-  std::optional<report::EventFile> events_;
-  struct Logged {
-    int64_t step = 0;
-    double loss = 0;  // mean since the one before
-  } first_logged_, last_logged_;
-  report::Interval interval_, all_;  // since the last logged step; of this process
-  report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
-};
 
 plan::Measured measured_of(const train::RunResult& result, const Session& session, int64_t resident_before) {
   plan::Measured measured;
@@ -229,6 +95,21 @@ train::RunResult play(const config::RunConfig& config, const schedule::RunInputs
     if (!ledger::is_out_of_memory(error)) throw Error("LibTorch: " + message_of(error));
     throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.architecture, plan));
   }
+}
+
+// The model is there by now: a report that cannot be written is one more of what the run could not write.
+void report_or_keep(const std::function<void()>& write, std::vector<std::string>& failures) {
+  try {
+    write();
+  } catch (const std::exception& error) {
+    failures.push_back("the report could not be written: " + message_of(error));
+  }
+}
+
+// Tells again, where it is not overlooked, what could not be written on the way. Returns the exit status.
+int tell_failures(const std::vector<std::string>& failures) {
+  for (const std::string& failure : failures) log_error(failure);
+  return failures.empty() ? kSuccess : kFailure;
 }
 
 // So that the page of a run that failed says so. What failed first is told, whatever becomes of this.
@@ -305,28 +186,40 @@ int train(const Train& invocation, const Session& session) {
     throw;
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
+  std::vector<std::string> failures;
+  if (const std::string why = plan::why_uncounted(*comparison.measured); !why.empty()) failures.push_back(why);
   if (!writes) {
-    if (result.signal == 0) print_processes(comparison, events.compare(result), *group, result.stopped_early);
-    return result.signal == 0 ? 0 : 128 + result.signal;
+    if (result.signal != 0) return 128 + result.signal;
+    print_processes(comparison, events.compare(result), *group, result.stopped_early);
+    return tell_failures(failures);
+  }
+  for (const std::vector<std::string>& each : {recorder.failures(), result.failures}) {
+    failures.insert(failures.end(), each.begin(), each.end());
   }
   if (result.signal != 0) {
-    write_run_report(invocation, inputs.architecture, comparison, report::memory_json(comparison),
-                     RunEnd{seconds_since(start), std::nullopt});
+    report_or_keep(
+        [&] {
+          write_run_report(invocation, inputs.architecture, comparison, report::memory_json(comparison),
+                           RunEnd{seconds_since(start), std::nullopt});
+        },
+        failures);
     const std::string go_on = " resume_from_checkpoint=auto", &command = invocation.command_line;
     log_info("stopped by a signal after step " + format_count(result.steps) + "; go on with: " + command +
              (command.find(go_on) == std::string::npos ? go_on : ""));
+    tell_failures(failures);
     return 128 + result.signal;
   }
 
   const report::StepTimes took = times.sums(result.phase_seconds);
   const bool ran = !resume || resume->step() < result.steps;
-  if (!ran && earlier.exists()) {
-    earlier.put_back();
-  } else {
-    write_run_report(invocation, inputs.architecture, comparison,
-                     memory_of(comparison, invocation, inputs.architecture, session, took),
-                     RunEnd{seconds_since(start), result.kept_step});
-  }
+  report_or_keep(
+      [&] {
+        if (!ran && earlier.exists()) return earlier.put_back();
+        write_run_report(invocation, inputs.architecture, comparison,
+                         memory_of(comparison, invocation, inputs.architecture, session, took),
+                         RunEnd{seconds_since(start), result.kept_step});
+      },
+      failures);
   if (!ran) {
     print(report::folded(resume->folder().string() +
                          " is of the last step: none was left to run, and nothing to measure\n"));
@@ -349,10 +242,11 @@ int train(const Train& invocation, const Session& session) {
     print("A phantom run: played on a GPU that is not there; no number in the weights of " + config.output_dir +
           " is real.\n");
   }
-  if (result.best_is_lost.empty()) return 0;
-  log_error("the final weights are those of the last step, " + std::to_string(result.steps) +
-            ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);
-  return 1;
+  if (!result.best_is_lost.empty()) {
+    failures.push_back("the final weights are those of the last step, " + std::to_string(result.steps) +
+                       ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);
+  }
+  return tell_failures(failures);
 }
 
 // That a rank may take, by its machine's start and what it reads, until training runs.

@@ -80,19 +80,6 @@ void delete_checkpoint(const fs::path& output_dir, const Found& checkpoint) {
   fs::remove_all(hidden);
 }
 
-// Keeps the newest, of this step, and the best, besides the newest others: in all as many as the limit, but never less
-// than those two.
-void delete_beyond(int64_t limit, const fs::path& output_dir, int64_t newest_step, const Json& state) {
-  const Json best_step = state.value("best_step", Json());
-  std::vector<Found> others = list_checkpoints(output_dir);
-  std::erase_if(others, [&](const Found& found) { return found.step == newest_step; });
-  const size_t all = others.size();
-  std::erase_if(others, [&](const Found& found) { return best_step == found.step; });
-  const int64_t kept = limit - 1 - static_cast<int64_t>(all - others.size());
-  const int64_t deleted = static_cast<int64_t>(others.size()) - std::max<int64_t>(0, kept);
-  for (int64_t index = 0; index < deleted; ++index) delete_checkpoint(output_dir, others[static_cast<size_t>(index)]);
-}
-
 // Gives `staging` its final name. Where a checkpoint of that name stands, the two change places in one step, so that
 // there is a whole one at every moment; file systems that cannot do this get two renames.
 void publish(const fs::path& output_dir, int64_t step, const fs::path& staging, const fs::path& target) {
@@ -158,9 +145,9 @@ void require_shared(const fs::path& output_dir, weights::Writers& writers) {
     token = std::to_string(random()) + " " + std::to_string(random());
     weights::write_new(output_dir, name, token);
   }
-  token = writers.of_first(token);
+  token = writers.gather(token).front();
   const bool is_shared = comes_to_have(output_dir, name, token);
-  writers.meet();
+  writers.gather("");
   if (writers.is_first()) fs::remove(output_dir / name);
   if (is_shared) return;
   throw Error("output_dir, " + output_dir.string() + ", is another folder here than where rank 0 runs",
@@ -194,39 +181,67 @@ std::vector<fs::path> set_aside_after(const fs::path& output_dir, int64_t step) 
 
 bool is_set_aside(const fs::path& folder) { return folder.filename().string().starts_with(kSetAside + kPrefix); }
 
+void try_to_save(const fs::path& output_dir) {
+  for (const auto& entry : fs::directory_iterator(output_dir)) {
+    if (!step_of(entry.path()) || entry.is_directory()) continue;
+    throw Error("'" + entry.path().string() + "' is not a folder", "remove it, or choose another output_dir");
+  }
+  const fs::path first = output_dir / ("." + kPrefix + "trial.partial");
+  const fs::path second = output_dir / ("." + kPrefix + "trial.deleted");
+  fs::create_directory(first);
+  weights::write_manifest(first, 0, {});
+  fs::rename(first, second);
+  sync_path(output_dir);
+  fs::remove_all(second);
+}
+
+// Keeps the newest and the best besides the newest others: in all as many as the limit, but never less than those two.
+void remove_older(const fs::path& output_dir, int64_t newest_step, const Json& state, int64_t save_total_limit) {
+  if (save_total_limit == 0) return;
+  const Json best_step = state.value("best_step", Json());
+  std::vector<Found> others = list_checkpoints(output_dir);
+  std::erase_if(others, [&](const Found& found) { return found.step == newest_step; });
+  const size_t all = others.size();
+  std::erase_if(others, [&](const Found& found) { return best_step == found.step; });
+  const int64_t kept = save_total_limit - 1 - static_cast<int64_t>(all - others.size());
+  const int64_t deleted = static_cast<int64_t>(others.size()) - std::max<int64_t>(0, kept);
+  for (int64_t index = 0; index < deleted; ++index) delete_checkpoint(output_dir, others[static_cast<size_t>(index)]);
+}
+
 fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot, const ModelFiles& files,
               int64_t save_total_limit, const std::function<void()>& state_was_read, weights::Writers* writers) {
   if (step < 0) throw Error("a checkpoint's step cannot be negative");
   if (!snapshot.state.is_object()) throw Error("a checkpoint's state must be an object");
   const fs::path staging = hidden_path(output_dir, step, ".partial");
   fs::path target = folder_of(output_dir, step);
-  const auto write_optimizer = [&] {
-    return write_tensors(staging / kOptimizerName, tensor_sources(snapshot.optimizer), weights::Numbers::kAny, writers);
-  };
-  if (writers != nullptr && !writers->is_first()) {
-    write_model_files(staging, snapshot.parameters, files, writers);
-    write_optimizer();
-    return target;
-  }
-  fs::create_directories(output_dir);
-  remove_leftovers(output_dir);
-  require_room(output_dir, target.filename().string(),
-               checkpoint_bytes(snapshot.parameters, snapshot.optimizer, files));
-  try {
+  const bool is_first = writers == nullptr || writers->is_first();
+  weights::write_in_step(writers, [&] {
+    if (!is_first) return;
+    fs::create_directories(output_dir);
+    remove_leftovers(output_dir);
+    require_room(output_dir, target.filename().string(),
+                 checkpoint_bytes(snapshot.parameters, snapshot.optimizer, files));
     fs::create_directory(staging);
+  });
+  try {
     std::vector<weights::FileRecord> written = write_model_files(staging, snapshot.parameters, files, writers);
-    written.push_back(write_optimizer());
-    if (state_was_read) state_was_read();
-    written.push_back(weights::write_new(staging, kStateName, format_json(snapshot.state)));
-    weights::write_manifest(staging, step, written);
-    publish(output_dir, step, staging, target);
+    written.push_back(
+        write_tensors(staging / kOptimizerName, tensor_sources(snapshot.optimizer), weights::Numbers::kAny, writers));
+    weights::write_in_step(writers, [&] {
+      if (!is_first) return;
+      if (state_was_read) state_was_read();
+      written.push_back(weights::write_new(staging, kStateName, format_json(snapshot.state)));
+      weights::write_manifest(staging, step, written);
+      publish(output_dir, step, staging, target);
+      remove_older(output_dir, step, snapshot.state, save_total_limit);
+    });
+  } catch (const LostOthers&) {  // who may be writing there still, and are to hear of the failure, not of a folder gone
+    throw;
   } catch (...) {
-    // Others may be writing there still, and are to hear of this failure, not of a folder that is gone.
     std::error_code ignored;
-    if (writers == nullptr) fs::remove_all(staging, ignored);
+    if (is_first) fs::remove_all(staging, ignored);
     throw;
   }
-  if (save_total_limit > 0) delete_beyond(save_total_limit, output_dir, step, snapshot.state);
   return target;
 }
 

@@ -35,13 +35,21 @@ Snapshot on_host(Snapshot snapshot);
 // they lie and copies others one at a time to the host; after the last it calls state_was_read, where files that the
 // state refers to must be synced unless they are already: the tensors may change from then on. writers: where each
 // process has a share of the tensors, all of them call it with the same snapshot, of which the state is the first's;
-// each writes its bytes, and the first does all else and ends last. One of the same step is replaced. Removes what
-// killed saves left behind, and, once the new one is safe, the oldest checkpoints beyond save_total_limit (0: keeps
-// all). Throws Error, before anything is written, if the disk has no room for it, and before anything is replaced or
-// removed, if a weight is not finite.
+// each writes its bytes, the first does all else, and where one fails all throw. One of the same step is replaced.
+// Removes what killed saves left behind, and, once the new one is safe, the oldest checkpoints beyond save_total_limit
+// (0: keeps all). Throws Error, before anything is written, if the disk has no room for it, and before anything is
+// replaced or removed, if a weight is not finite.
 std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step, const Snapshot& snapshot,
                            const ModelFiles& files, int64_t save_total_limit,
                            const std::function<void()>& state_was_read = nullptr, weights::Writers* writers = nullptr);
+
+// Does what a save does with names, on a folder that is gone again then: throws where folders cannot be made, written
+// and renamed in output_dir, and where something that is no folder has the name of a checkpoint.
+void try_to_save(const std::filesystem::path& output_dir);
+
+// Removes the oldest checkpoints beyond save_total_limit, as `save` does. state: of the newest one, of this step.
+void remove_older(const std::filesystem::path& output_dir, int64_t newest_step, const Json& state,
+                  int64_t save_total_limit);
 
 // Every process that will save with `writers` calls it, once the first has made the folder. Throws Error where this one
 // does not see there what the first writes.

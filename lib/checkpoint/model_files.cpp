@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <set>
 
@@ -14,6 +15,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/lost_others.h"
+#include "base/system_error.h"
 #include "checkpoint/stored_names.h"
 #include "ops/scalar_type.h"
 #include "weights/companion.h"
@@ -232,15 +235,24 @@ void require_places(const fs::path& output_dir, const ModelFiles& files) {
 }
 
 std::vector<weights::FileRecord> write_model_files(const fs::path& folder, const NamedTensors& parameters,
-                                                   const ModelFiles& files, weights::Writers* writers) {
+                                                   const ModelFiles& files, weights::Writers* writers,
+                                                   std::string* failure) {
   std::vector<weights::FileRecord> written;
-  if (writers == nullptr || writers->is_first()) {
-    const FileText description = description_of(parameters, files);
-    written.push_back(weights::write_new(folder, description.name, description.text));
-    for (const std::string& name : copied_files(files)) {
-      written.push_back(weights::write_new(folder, name, weights::read_companion(files.source, name)));
+  const auto write_beside = [&](const std::string& name, const std::function<std::string()>& text) {
+    try {
+      written.push_back(weights::write_new(folder, name, text()));
+    } catch (const std::exception& error) {
+      if (failure == nullptr) throw;
+      if (failure->empty()) *failure = message_of(error);
     }
-  }
+  };
+  weights::write_in_step(writers, [&] {
+    if (writers != nullptr && !writers->is_first()) return;
+    write_beside(description_name(files), [&] { return description_of(parameters, files).text; });
+    for (const std::string& name : copied_files(files)) {
+      write_beside(name, [&] { return weights::read_companion(files.source, name); });
+    }
+  });
   written.push_back(write_tensors(folder / weights_file_name(files), stored_tensors(parameters, files),
                                   weights::Numbers::kFinite, writers));
   return written;
@@ -263,29 +275,36 @@ int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files) {
 void write_model(const fs::path& output_dir, const NamedTensors& parameters, const ModelFiles& files,
                  weights::Writers* writers) {
   const fs::path staging = output_dir / kModelStaging;
-  if (writers != nullptr && !writers->is_first()) {
-    write_model_files(staging, parameters, files, writers);
-    return;
-  }
-  require_places(output_dir, files);
-  fs::remove_all(staging);
-  fs::create_directories(staging);
+  const bool is_first = writers == nullptr || writers->is_first();
+  weights::write_in_step(writers, [&] {
+    if (!is_first) return;
+    create_folders(output_dir, "choose another output_dir");  // where it is gone
+    require_places(output_dir, files);
+    fs::remove_all(staging);
+    fs::create_directory(staging);
+  });
   try {
-    const std::vector<weights::FileRecord> written = write_model_files(staging, parameters, files, writers);
-    weights::sync_files(staging, written);
-    for (const weights::FileRecord& file : written) {
-      const fs::path target = output_dir / file.name;
-      fs::create_directories(target.parent_path());
-      fs::rename(staging / file.name, target);
-    }
-    weights::sync_files(output_dir, written);
+    std::string failure;
+    const std::vector<weights::FileRecord> written = write_model_files(staging, parameters, files, writers, &failure);
+    weights::write_in_step(writers, [&] {
+      if (!is_first) return;
+      weights::sync_files(staging, written);
+      for (const weights::FileRecord& file : written) {
+        const fs::path target = output_dir / file.name;
+        fs::create_directories(target.parent_path());
+        fs::rename(staging / file.name, target);
+      }
+      weights::sync_files(output_dir, written);
+      fs::remove_all(staging);
+      if (!failure.empty()) throw Error(weights_file_name(files) + " is there, but not all beside it: " + failure);
+    });
+  } catch (const LostOthers&) {  // who may be writing there still, and are to hear of the failure, not of a folder gone
+    throw;
   } catch (...) {
-    // As in checkpoint.cpp.
     std::error_code ignored;
-    if (writers == nullptr) fs::remove_all(staging, ignored);
+    if (is_first) fs::remove_all(staging, ignored);
     throw;
   }
-  fs::remove_all(staging);
 }
 
 }  // namespace fathom::checkpoint

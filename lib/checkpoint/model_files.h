@@ -40,9 +40,11 @@ NamedTensors with_repeated_embedding(NamedTensors parameters, const weights::Saf
 // Writes into an existing folder, without sync, and returns what was written, the weights last: config.json (dtype as
 // stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own dtypes.
 // Throws Error for weights that are not all finite. writers: of parameters in shares; the first of them writes what is
-// beside the weights and alone knows all hashes.
+// beside the weights and alone knows all hashes. failure: set where something beside the weights could not be written,
+// which is then left out; null: that is thrown.
 std::vector<weights::FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
-                                                   const ModelFiles& files, weights::Writers* writers = nullptr);
+                                                   const ModelFiles& files, weights::Writers* writers = nullptr,
+                                                   std::string* failure = nullptr);
 // Writes such tensors into a file that write_model_files or a checkpoint has, under its name.
 weights::FileRecord write_tensors(const std::filesystem::path& path, const std::vector<weights::TensorSource>& tensors,
                                   weights::Numbers numbers, weights::Writers* writers);
@@ -57,6 +59,7 @@ void require_places(const std::filesystem::path& output_dir, const ModelFiles& f
 inline constexpr char kModelStaging[] = ".model.partial";
 
 // The same into output_dir, where each file appears whole or not at all, the weights last. Makes the folder if need be.
+// What cannot be written beside the weights (a base whose folder is gone) is left out, and thrown once they are there.
 void write_model(const std::filesystem::path& output_dir, const NamedTensors& parameters, const ModelFiles& files,
                  weights::Writers* writers = nullptr);
 

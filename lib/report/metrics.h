@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/descriptor.h"
+#include "report/run_log.h"
 
 namespace fathom::report {
 
@@ -54,25 +54,12 @@ struct EvaluationMetrics {
 // "loss 1.2345 over 1,200 tokens; 45.0 % of the answers exact, ROUGE-L 0.6789".
 std::string describe(const EvaluationMetrics& metrics);
 
-// Appends whole lines. A checkpoint keeps bytes(), and a resumed run passes it as keep_bytes: what was logged after the
-// checkpoint is cut off, because those steps are taken again.
-class MetricsFile {
+class MetricsFile : public RunLog {
  public:
-  // keep_bytes: 0 starts an empty file. Throws Error if the file is shorter than that or does not end a line there.
-  explicit MetricsFile(const std::filesystem::path& path, int64_t keep_bytes = 0);
+  explicit MetricsFile(const std::filesystem::path& path, const LogMark& kept = {}) : RunLog(path, kept) {}
 
   void append(const StepMetrics& metrics);
   void append(const EvaluationMetrics& metrics);
-  int64_t bytes() const { return bytes_; }
-  // Puts everything on the disk; call it before a checkpoint names bytes().
-  void sync();
-
- private:
-  void append_line(const std::string& line);
-
-  std::filesystem::path path_;
-  Descriptor file_;
-  int64_t bytes_ = 0;
 };
 
 }  // namespace fathom::report

@@ -23,6 +23,7 @@
 #include "train/resume.h"
 #include "train/run_state.h"
 #include "train/score.h"
+#include "train/settled.h"
 
 namespace fathom::train {
 namespace {
@@ -64,8 +65,8 @@ class Loop {
   void evaluate_and_save();
   void evaluate();
   void save();
+  void save_at_last();
   void take_best();
-  void require_settled() const;
   double window_mean(double sum) const;
   int signal() const;
   std::function<bool()> stops_within() const;
@@ -76,7 +77,7 @@ class Loop {
   }
   void restore_random(const RunState& state);
   bool best_is_elsewhere() const;
-  double epoch() const;
+  double epoch() const { return static_cast<double>(counters_.step) / static_cast<double>(order_.steps_per_epoch()); }
   RunState state() const;
   void restore(const checkpoint::Checkpoint& resume);
   void restore_evaluations(const checkpoint::Checkpoint& resume, const RunState& state);
@@ -96,10 +97,6 @@ class Loop {
   RunResult result_;
   RunCheckpoints checkpoints_;
 };
-
-double Loop::epoch() const {
-  return static_cast<double>(counters_.step) / static_cast<double>(order_.steps_per_epoch());
-}
 
 void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
   tell_others("loading");
@@ -265,6 +262,16 @@ void Loop::save() {
   result_.memory.merge(checkpoints_.save(counters_.step, [this] { return to_json(state()); }));
 }
 
+// The checkpoint that a signal asks for. A write that fails once may succeed the second time.
+void Loop::save_at_last() {
+  const auto is_saved = [&] {
+    checkpoints_.finish();
+    return as_first_finds(group(), checkpoints_.newest_step() == counters_.step);
+  };
+  for (int times = 2; times > 0 && !is_saved(); --times) save();
+  if (!is_saved() && trainer_.placement().is_first()) throw Error(checkpoints_.failures().back());
+}
+
 void Loop::restore(const checkpoint::Checkpoint& resume) {
   const RunState state = run_state(resume);
   resume.copy_into(trainer_.parameters(), trainer_.states());
@@ -333,19 +340,6 @@ void Loop::take_best() {
   result_.kept_step = result_.best->step;
 }
 
-// In FP16 a run that ends while steps are skipped would in FP32 have ended at the first of them, and its model is not
-// what was asked for; where every step was skipped, it is the one that it began with.
-void Loop::require_settled() const {
-  const std::optional<optim::LossScale>& scale = trainer_.loss_scale();
-  if (!scale || counters_.step == 0 || scale->settled()) return;
-  trainer_.require_finite_weights("after step " + std::to_string(counters_.step) + " ");
-  throw Error(
-      "no loss scale was found: " + std::to_string(scale->skipped_steps()) + " of " + std::to_string(counters_.step) +
-          " steps were skipped, the last one too, because their loss or gradients were not finite in FP16",
-      instead_of_fp16(config_) +
-          ", or take more than 16 steps: each that is skipped halves the scale, until one fits " + "or none is left");
-}
-
 // What is due between two steps.
 void Loop::evaluate_and_save() {
   improved_ = false;
@@ -359,6 +353,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   const bool in_place = resume && continues_in_place(config_, resume);
   checkpoints_.prepare(schedule::saves_to_come(config_, order_, counters_.step),
                        in_place ? std::optional(counters_.step) : std::nullopt);
+  if (observer_.on_start) observer_.on_start();
   if (evaluation_due_) evaluate_and_save();
   while (counters_.step < order_.total_steps() && !history_.out_of_patience() && signal() == 0) {
     take_step();
@@ -372,12 +367,15 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   result_.phase_seconds = trainer_.phase_seconds();
   result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();
   result_.signal = signal();
-  if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();
   checkpoints_.finish();
-  if (result_.signal != 0) return result_;
-  require_settled();
-  if (trainer_.placement().is_first() || trainer_.holds_shares()) take_best();
-  result_.memory.merge(checkpoints_.write_model());
+  if (result_.signal != 0) {
+    save_at_last();
+  } else {
+    require_settled(config_, trainer_, counters_.step);
+    if (trainer_.placement().is_first() || trainer_.holds_shares()) take_best();
+    result_.memory.merge(checkpoints_.write_model());
+  }
+  result_.failures = checkpoints_.failures();
   return result_;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
@@ -47,6 +48,9 @@ struct EvaluationReport {
 
 // What the caller wants to hear of; any may be empty.
 struct Observer {
+  // All is loaded, and what is called below may be: opens the files that it writes. What throws here ends the run
+  // before its first step; what fails in the calls below is the caller's to keep.
+  std::function<void()> on_start;
   std::function<void(const StepReport&)> on_step;
   std::function<void(const EvaluationReport&)> on_evaluation;
   std::function<void(const CheckpointReport&)> on_checkpoint;
@@ -68,8 +72,9 @@ struct RunResult {
   std::optional<optim::LossScale> loss_scale;  // at the end, where products are in FP16
   // Why the final weights are those of the last step although load_best_model_at_end asked for the best; else empty.
   std::string best_is_lost;
-  bool stopped_early = false;  // because no evaluation was better for too long
-  int signal = 0;              // that stopped the run after a checkpoint was saved; 0: it ended
+  std::vector<std::string> failures;  // of checkpoints that could not be saved, and of a model at the first attempt
+  bool stopped_early = false;         // because no evaluation was better for too long
+  int signal = 0;                     // that stopped the run after a checkpoint was saved; 0: it ended
 };
 
 // Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints

@@ -48,7 +48,9 @@ std::string default_of(const std::string& key) {
 constexpr std::array<std::string_view, 5> kRateKeys{"num_train_epochs", "max_steps", "learning_rate",
                                                     "lr_scheduler_type", "warmup_steps"};
 
-bool is_rate_key(std::string_view key) { return std::find(kRateKeys.begin(), kRateKeys.end(), key) != kRateKeys.end(); }
+// What names files that are compared by what is in them: the data and the base by their fingerprints, while the
+// checkpoint itself holds what an adapter has become. Where they lie, and how that is spelled, may change.
+constexpr std::array<std::string_view, 3> kPathKeys{"model_name_or_path", "adapter_name_or_path", "train_file"};
 
 struct Difference {
   std::string key, here, there;
@@ -66,6 +68,18 @@ std::vector<Difference> differing_settings(const std::string& here, const std::s
     if (value != was) differences.push_back({key, value, was});
   }
   return differences;
+}
+
+// Takes those of these keys out of `differences`.
+template <size_t count>
+std::vector<Difference> take_out(const std::array<std::string_view, count>& keys,
+                                 std::vector<Difference>& differences) {
+  const auto border = std::stable_partition(differences.begin(), differences.end(), [&](const Difference& each) {
+    return std::find(keys.begin(), keys.end(), each.key) == keys.end();
+  });
+  std::vector<Difference> taken(border, differences.end());
+  differences.erase(border, differences.end());
+  return taken;
 }
 
 // "max_steps: 8 (there 6), seed: 1 (there 2)"
@@ -195,15 +209,15 @@ void keep_step(const checkpoint::Checkpoint& found, config::RunConfig& config) {
                    std::string("leave ") + kAccumulation + " out, and it becomes what keeps a step as large");
 }
 
+// The one comparison of a run with its checkpoint: settings by their values, files by what is in them.
 void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config,
                       const schedule::RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
   const RunState state = run_state(found);
-  std::vector<Difference> rates = differing_settings(steps_identity(config), state.config), others;
-  const auto border =
-      std::stable_partition(rates.begin(), rates.end(), [](const Difference& each) { return is_rate_key(each.key); });
-  others.assign(border, rates.end());
-  rates.erase(border, rates.end());
+  std::vector<Difference> others = differing_settings(steps_identity(config), state.config);
+  const std::vector<Difference> rates = take_out(kRateKeys, others);
+  std::vector<Difference> paths;
+  if (!state.base.empty()) paths = take_out(kPathKeys, others);  // else of an earlier version, without fingerprints
   if (others.size() == 1 && others.front().key == kAccumulation) refuse_other_step(found, state, config);
   if (!others.empty()) {
     throw UsageError(found.folder().string() + " was saved under other settings: " + in_words(others) + remedy);
@@ -219,6 +233,7 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
                      " or its tokenizer has changed" +
                      remedy);
   }
+  if (!paths.empty()) log_info(in_words(paths) + ": what lies there is the same, by its fingerprint");
   tell_of_other_rates(found, state.optimizer_steps, config, inputs.train, rates);
 }
 

@@ -14,6 +14,7 @@
 #include "checkpoint/disk_room.h"
 #include "config/shards.h"
 #include "schedule/inputs.h"
+#include "train/agreement.h"
 #include "weights/safetensors.h"
 #include "weights/shared_safetensors.h"
 
@@ -30,21 +31,21 @@ class Sharers final : public weights::Writers {
   Sharers(dist::Group& group, int64_t sharers) : group_(group), sharers_(sharers) {}
   bool is_first() const override { return group_.is_first(); }
   bool has_parts() const override { return group_.rank() < sharers_; }
-  void meet() override { group_.meet_after_files(); }
-  std::vector<std::string> gather_to_first(const std::string& text) override {
-    meet();  // some have read files for what they say
-    return group_.gather_to_first(text);
+  std::vector<std::string> gather(const std::string& text) override {
+    group_.meet_after_files();
+    return group_.gather(text);
   }
-  std::string of_first(const std::string& text) override { return group_.gather(text).front(); }
+  std::vector<std::string> gather_to_first(const std::string& text) override { return group_.gather_to_first(text); }
 
  private:
   dist::Group& group_;
   int64_t sharers_;
 };
 
+bool is_not_finite(const std::exception& error) { return dynamic_cast<const weights::NotFinite*>(&error) != nullptr; }
+
 Error failure(const std::string& what, const std::exception& error, const std::string& remedy_for_not_finite) {
-  const bool not_finite = dynamic_cast<const weights::NotFinite*>(&error) != nullptr;
-  return Error(what + ": " + message_of(error), not_finite ? remedy_for_not_finite : "");
+  return Error(what + ": " + message_of(error), is_not_finite(error) ? remedy_for_not_finite : "");
 }
 
 }  // namespace
@@ -68,6 +69,7 @@ void RunCheckpoints::prepare_folder(int64_t saves_to_come, std::optional<int64_t
   std::filesystem::create_directories(folder);
   checkpoint::require_places(folder, files_);
   checkpoint::remove_leftovers(folder);
+  checkpoint::try_to_save(folder);
   if (resumed_step) {
     for (const std::filesystem::path& abandoned : checkpoint::set_aside_after(folder, *resumed_step)) {
       log_info("the run goes on from step " + std::to_string(*resumed_step) + ": a checkpoint of a later step is now " +
@@ -96,21 +98,21 @@ void RunCheckpoints::start(int64_t step, Json state) {
   const bool copies = in_background() && schedule::saves_checkpoints(config_);
   if (copies) snapshot = checkpoint::on_host(std::move(snapshot));
   const bool apart = copies && !trainer_.placement().device.is_cpu() && !config_.offload_optimizer;
-  writing_.start([this, step, snapshot = std::move(snapshot), apart,
-                  remedy = trainer_.remedy_for_not_finite()](const std::function<void()>& state_was_read) {
+  writing_.start([this, step, snapshot = std::move(snapshot), apart](const std::function<void()>& state_was_read) {
     if (apart) state_was_read();
+    const auto was_read = [&] {
+      if (!apart) state_was_read();
+      if (listener_.sync) listener_.sync();
+    };
+    const std::filesystem::path saved =
+        checkpoint::save(config_.output_dir, step, snapshot, files_, /*save_total_limit=*/0, was_read, writers_.get());
     try {
-      const auto was_read = [&] {
-        if (!apart) state_was_read();
-        if (listener_.sync) listener_.sync();
-      };
-      return checkpoint::save(config_.output_dir, step, snapshot, files_, config_.save_total_limit, was_read,
-                              writers_.get());
-    } catch (const LostOthers&) {
-      throw;
+      checkpoint::remove_older(config_.output_dir, step, snapshot.state, config_.save_total_limit);
     } catch (const std::exception& error) {
-      throw failure("the checkpoint of step " + std::to_string(step) + " could not be saved", error, remedy);
+      not_removed_ = "an older checkpoint than that of step " + std::to_string(step) +
+                     " could not be removed: " + message_of(error);
     }
+    return saved;
   });
 }
 
@@ -140,10 +142,42 @@ void RunCheckpoints::wait_until_read() {
 }
 
 void RunCheckpoints::report_finished() {
-  const auto finished = writing_.take_finished();
+  std::optional<checkpoint::BackgroundSave::Finished> finished;
+  try {
+    finished = writing_.take_finished();
+  } catch (const LostOthers&) {
+    throw;
+  } catch (const std::exception& error) {
+    return go_on_without(error);
+  }
+  if (finished && !not_removed_.empty()) keep_failure(std::exchange(not_removed_, ""));
   if (finished && listener_.on_checkpoint) {
     listener_.on_checkpoint({step_, finished->folder, finished->seconds, waited_seconds_});
   }
+}
+
+void RunCheckpoints::go_on_without(const std::exception& error) {
+  const Error told = failure("the checkpoint of step " + std::to_string(step_) + " could not be saved", error,
+                             trainer_.remedy_for_not_finite());
+  step_ = -1;
+  if (is_not_finite(error) || is_disk_full()) throw told;
+  keep_failure(told.what());
+}
+
+void RunCheckpoints::keep_failure(const std::string& failure, const std::string& what_follows) {
+  if (trainer_.placement().is_first()) log_error(failure + "; " + what_follows);
+  failures_.push_back(failure);
+}
+
+// Whether there is no room for another checkpoint. Of several processes that write together, as one of them finds it.
+bool RunCheckpoints::is_disk_full() const {
+  bool full = false;
+  try {
+    full = checkpoint::free_bytes(config_.output_dir) <
+           checkpoint::checkpoint_bytes(trainer_.parameters(), trainer_.states(), files_);
+  } catch (const std::exception&) {  // a folder is gone, and with it what would tell
+  }
+  return writers_ ? largest_of_all(trainer_.placement().group, full ? 1 : 0) != 0 : full;
 }
 
 void RunCheckpoints::finish() {
@@ -156,18 +190,31 @@ void RunCheckpoints::finish() {
 
 memory::Memory RunCheckpoints::write_model() {
   memory::Memory memory = trainer_.saving([&] {
+    if (!trainer_.placement().is_first() && !trainer_.holds_shares()) return;
+    const std::string what = "the final model could not be written", remedy = trainer_.remedy_for_not_finite();
     try {
-      if (trainer_.placement().is_first() || trainer_.holds_shares()) {
-        checkpoint::write_model(config_.output_dir, trainer_.parameters(), files_, writers_.get());
-      }
+      return write_model_once();
     } catch (const LostOthers&) {
       throw;
     } catch (const std::exception& error) {
-      throw failure("the final model could not be written", error, trainer_.remedy_for_not_finite());
+      const Error told = failure(what, error, remedy);
+      if (is_not_finite(error)) throw told;
+      keep_failure(told.what(), "it is tried once more");
+    }
+    try {
+      write_model_once();
+    } catch (const LostOthers&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw failure(what, error, remedy);
     }
   });
   meet();
   return memory;
+}
+
+void RunCheckpoints::write_model_once() {
+  checkpoint::write_model(config_.output_dir, trainer_.parameters(), files_, writers_.get());
 }
 
 void RunCheckpoints::meet() const {

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
+#include "base/lost_others.h"
 #include "base/system_error.h"
 #include "weights/safetensors_layout.h"
 
@@ -144,20 +145,8 @@ class Shared {
   BlockHasher hasher_;
 };
 
-}  // namespace
-
-FileRecord write_together(const std::filesystem::path& path, const std::vector<TensorSource>& tensors, Numbers numbers,
-                          Writers& writers) {
-  Shared shared(path, tensors, numbers, writers.is_first());
-  if (writers.is_first()) shared.create();
-  writers.meet();
-  if (writers.has_parts()) shared.write();
-  writers.meet();
-  // "<bytes>", and behind them the hashes.
-  const std::vector<std::string> texts = writers.gather_to_first(
-      std::to_string(shared.written()) + "\n" + (writers.has_parts() ? to_text(shared.hashes()) : std::string()));
-  FileRecord record{path.filename().string(), shared.bytes(), ""};
-  if (!writers.is_first()) return record;
+// texts: what each process tells of its part.
+std::string hash_of_all(const std::vector<std::string>& texts, int64_t bytes, const std::filesystem::path& path) {
   BlockHashes all;
   int64_t written = 0;
   for (const std::string& text : texts) {
@@ -166,11 +155,54 @@ FileRecord write_together(const std::filesystem::path& path, const std::vector<T
     written += here;
     add_from_text(text.substr(text.find('\n') + 1), all);
   }
-  if (written != shared.bytes()) {
+  if (written != bytes) {
     throw Error(path.string() + ": the processes have written " + std::to_string(written) + " of its " +
-                std::to_string(shared.bytes()) + " bytes");
+                std::to_string(bytes) + " bytes");
   }
-  record.hash = hash_of_blocks(all, shared.bytes());
+  return hash_of_blocks(all, bytes);
+}
+
+}  // namespace
+
+void write_in_step(Writers* writers, const std::function<void()>& part) {
+  if (writers == nullptr) return part();
+  constexpr char kNotFinite = '!', kWrong = '-';
+  std::string failure;
+  try {
+    part();
+  } catch (const LostOthers&) {
+    throw;
+  } catch (const std::exception& error) {
+    failure = (dynamic_cast<const NotFinite*>(&error) != nullptr ? kNotFinite : kWrong) + message_of(error);
+  }
+  const std::vector<std::string> of_ranks = writers->gather(failure);
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    const std::string& text = of_ranks[rank];
+    if (text.empty()) continue;
+    const std::string told = "rank " + std::to_string(rank) + ": " + text.substr(1);
+    if (text.front() == kNotFinite) throw NotFinite(told);
+    throw Error(told);
+  }
+}
+
+FileRecord write_together(const std::filesystem::path& path, const std::vector<TensorSource>& tensors, Numbers numbers,
+                          Writers& writers) {
+  Shared shared(path, tensors, numbers, writers.is_first());
+  write_in_step(&writers, [&] {
+    if (writers.is_first()) shared.create();
+  });
+  write_in_step(&writers, [&] {
+    if (writers.has_parts()) shared.write();
+  });
+  std::string found;  // "<bytes>", and behind them the hashes
+  write_in_step(&writers, [&] {
+    found = std::to_string(shared.written()) + "\n" + (writers.has_parts() ? to_text(shared.hashes()) : std::string());
+  });
+  const std::vector<std::string> texts = writers.gather_to_first(found);
+  FileRecord record{path.filename().string(), shared.bytes(), ""};
+  write_in_step(&writers, [&] {
+    if (writers.is_first()) record.hash = hash_of_all(texts, shared.bytes(), path);
+  });
   return record;
 }
 

@@ -53,16 +53,16 @@ class Thread final : public weights::Writers {
   Thread(All& all, size_t rank, bool has_parts) : all_(all), rank_(rank), has_parts_(has_parts) {}
   bool is_first() const override { return rank_ == 0; }
   bool has_parts() const override { return has_parts_; }
-  void meet() override { all_.barrier.arrive_and_wait(); }
-  std::vector<std::string> gather_to_first(const std::string& text) override {
+  std::vector<std::string> gather(const std::string& text) override {
     all_.texts[rank_] = text;
-    meet();
-    return is_first() ? all_.texts : std::vector<std::string>();
+    all_.barrier.arrive_and_wait();
+    std::vector<std::string> texts = all_.texts;
+    all_.barrier.arrive_and_wait();
+    return texts;
   }
-  std::string of_first(const std::string& text) override {
-    if (is_first()) all_.texts[0] = text;
-    meet();
-    return all_.texts[0];
+  std::vector<std::string> gather_to_first(const std::string& text) override {
+    const std::vector<std::string> texts = gather(text);
+    return is_first() ? texts : std::vector<std::string>();
   }
 
  private:
@@ -108,7 +108,6 @@ class WriteTogether : public testing::Test {
           if (rank == 0) record = own;
         } catch (const Error& error) {
           failures[rank] = error.what();
-          all.barrier.arrive_and_drop();
         }
       });
     }
@@ -141,7 +140,7 @@ TEST_F(WriteTogether, EndsWhereANumberIsNotFinite) {
   tensors_[1].second.index_put_({700, 1000}, std::nanf(""));
   weights::FileRecord record;
   const std::vector<std::string> failures = write({0, 32, 64}, 0, record);
-  EXPECT_THAT(failures[1], HasSubstr("the weights of model.b.turned are not finite"));
+  EXPECT_THAT(failures, testing::Each("rank 1: the weights of model.b.turned are not finite, and are not kept"));
   EXPECT_EQ(record.hash, "");
 }
 
@@ -151,9 +150,8 @@ TEST_F(WriteTogether, RefusesAFileThatIsNotThere) {
   class NotFirst final : public weights::Writers {
     bool is_first() const override { return false; }
     bool has_parts() const override { return true; }
-    void meet() override {}
+    std::vector<std::string> gather(const std::string& text) override { return {"", text}; }
     std::vector<std::string> gather_to_first(const std::string& /*text*/) override { return {}; }
-    std::string of_first(const std::string& /*text*/) override { return ""; }
   } writers;
   Keeper keeper(0, 64);
   tensors_.units = &keeper;

@@ -20,6 +20,9 @@ namespace fathom::train {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::Stop;
 
 class LoopTest : public testing::SmallRun {};
@@ -120,28 +123,142 @@ TEST_F(LoopTest, ASaveInTheBackgroundChangesNothing) {
   EXPECT_EQ(memories[0].phase(memory::Phase::kSave), memories[1].phase(memory::Phase::kSave));
 }
 
-TEST_F(LoopTest, AFailedSaveStopsTheRunAndLosesNothing) {
-  config::RunConfig config = this->config("failed");
-  const schedule::RunInputs inputs = open_inputs(config);
-  int64_t last_step = 0;
-  Observer observer;
-  observer.on_step = [&](const StepReport& report) {
-    last_step = report.step;
-    if (report.step == 5) fs::remove(folder_ / "model" / "config.json");  // a checkpoint holds a copy
-  };
-  try {
+// A checkpoint that cannot be saved is told, and the run goes on to its model.
+TEST_F(LoopTest, AFailedSaveCostsTheCheckpointAlone) {
+  const std::string expected = [&] {
+    config::RunConfig config = this->config("whole");
+    run(config);
+    return hash_file(fs::path(config.output_dir) / "model.safetensors");
+  }();
+  for (const bool background : {true, false}) {
+    config::RunConfig config = this->config(background ? "failed" : "failed-in-front");
+    config.save_in_background = background;
+    const schedule::RunInputs inputs = open_inputs(config);
+    const fs::path file = folder_ / "model" / "config.json", aside = folder_ / "aside";
+    Observer observer;
+    observer.on_step = [&](const StepReport& report) {
+      if (report.step == 5) fs::rename(file, aside);  // a checkpoint holds a copy
+      if (report.step == 8) fs::rename(aside, file);
+    };
     Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
+    ::testing::internal::CaptureStderr();
+    const RunResult result = train::run(config, inputs, trainer, std::nullopt, observer);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                AllOf(HasSubstr("checkpoint of step 6 could not be saved"), HasSubstr("config.json"),
+                      HasSubstr("the run goes on")));
+    EXPECT_THAT(result.failures, ElementsAre(HasSubstr("checkpoint of step 6 could not be saved")));
+    EXPECT_EQ(hash_file(fs::path(config.output_dir) / "model.safetensors"), expected);
+    EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "checkpoint-6"));
+    EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "checkpoint-9"));
+    for (const auto& entry : fs::directory_iterator(config.output_dir)) {
+      EXPECT_NE(entry.path().filename().string()[0], '.') << entry.path();
+    }
+  }
+}
+
+// The base's folder is gone in the end: the weights are there all the same.
+TEST_F(LoopTest, WhatGoesBesideTheWeightsDoesNotHoldThemUp) {
+  config::RunConfig config = this->config("base-is-gone");
+  const schedule::RunInputs inputs = open_inputs(config);
+  Observer observer;
+  observer.on_step = [&](const StepReport& report) {
+    if (report.step == 16) fs::remove(folder_ / "model" / "config.json");
+  };
+  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                  {at::kCPU, &testing::cpu_ledger(), nullptr});
+  try {
     train::run(config, inputs, trainer, std::nullopt, observer);
     FAIL() << "the failure was not noticed";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("checkpoint of step 6 could not be saved"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("config.json"), std::string::npos) << error.what();
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("model.safetensors is there, but not all beside it"), HasSubstr("config.json")));
   }
-  EXPECT_LE(last_step, 9) << "before the next save at the latest";
-  EXPECT_EQ(checkpoint::find_newest(config.output_dir)->step(), 3);
-  for (const auto& entry : fs::directory_iterator(config.output_dir)) {
-    EXPECT_NE(entry.path().filename().string()[0], '.') << entry.path();
+  const fs::path output = config.output_dir;
+  EXPECT_TRUE(fs::exists(output / "model.safetensors"));
+  EXPECT_FALSE(fs::exists(output / ".model.partial"));
+}
+
+// The folder itself is gone, and made again by the next save.
+TEST_F(LoopTest, AFolderThatIsRemovedIsMadeAgain) {
+  config::RunConfig config = this->config("removed");
+  config.save_in_background = false;  // none is being written when it goes
+  const schedule::RunInputs inputs = open_inputs(config);
+  Observer observer;
+  observer.on_step = [&](const StepReport& report) {
+    if (report.step == 10 || report.step == 16) fs::remove_all(config.output_dir);
+  };
+  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                  {at::kCPU, &testing::cpu_ledger(), nullptr});
+  EXPECT_THAT(train::run(config, inputs, trainer, std::nullopt, observer).failures, ::testing::IsEmpty());
+  EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "model.safetensors"));
+}
+
+// Before the first step it is known that a save would fail.
+TEST_F(LoopTest, WhatIsInTheWayOfACheckpointIsToldBeforeTheFirstStep) {
+  config::RunConfig config = this->config("in-the-way");
+  fs::create_directories(config.output_dir);
+  std::ofstream(fs::path(config.output_dir) / "checkpoint-6") << "somebody's";
+  std::vector<StepReport> reports;
+  try {
+    run(config, -1, &reports);
+    FAIL() << "a file would be replaced by a checkpoint";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("checkpoint-6' is not a folder"));
+  }
+  EXPECT_THAT(reports, ::testing::IsEmpty());
+  EXPECT_TRUE(fs::is_regular_file(fs::path(config.output_dir) / "checkpoint-6"));
+}
+
+// What is opened before the first step ends the run there; a signal's checkpoint needs no log.
+TEST_F(LoopTest, WhatCannotStartEndsTheRunBeforeTheFirstStep) {
+  config::RunConfig config = this->config("start");
+  const schedule::RunInputs inputs = open_inputs(config);
+  int64_t steps = 0;
+  Observer observer;
+  observer.on_start = [] { throw Error("the log cannot be written"); };
+  observer.on_step = [&](const StepReport& report) { steps = report.step; };
+  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                  {at::kCPU, &testing::cpu_ledger(), nullptr});
+  EXPECT_THROW(train::run(config, inputs, trainer, std::nullopt, observer), Error);
+  EXPECT_EQ(steps, 0);
+}
+
+// Where the same files lie elsewhere, or are called otherwise, it is the same run.
+TEST_F(LoopTest, PathsAreNoIdentity) {
+  for (const bool lora : {false, true}) {
+    config::RunConfig base = config(lora ? "base" : "unused");
+    if (lora) {
+      base.max_steps = 1;
+      run(base);
+    }
+    const auto configure = [&](const std::string& name) {
+      config::RunConfig config = this->config(name + (lora ? "-lora" : ""));
+      if (lora) {
+        config.random_init = false;
+        config.method = config::Method::kLora;
+        config.dtype = DType::kF32;
+        config.model_name_or_path = base.output_dir;
+      }
+      return config;
+    };
+    const std::string weights = lora ? "adapter_model.safetensors" : "model.safetensors";
+    run(configure("straight"));
+    config::RunConfig config = configure("moved");
+    EXPECT_THROW(run(config, 4), Stop);
+    const fs::path elsewhere = folder_ / (lora ? "elsewhere-lora" : "elsewhere");
+    fs::copy(config.model_name_or_path, elsewhere, fs::copy_options::recursive);
+    fs::copy(folder_ / "data.jsonl", elsewhere / "data.jsonl");
+    config.model_name_or_path = elsewhere.string();
+    config.train_file = {(elsewhere / "." / "data.jsonl").string()};
+    config.resume_from_checkpoint = "auto";
+    ::testing::internal::CaptureStderr();
+    run(config);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                AllOf(HasSubstr("model_name_or_path: " + elsewhere.string()), HasSubstr("train_file: "),
+                      HasSubstr("the same, by its fingerprint")));
+    EXPECT_EQ(hash_file(fs::path(config.output_dir) / weights),
+              hash_file(fs::path(configure("straight").output_dir) / weights));
   }
 }
 

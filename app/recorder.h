@@ -1,0 +1,56 @@
+// What is told of a run while it trains: metrics.jsonl, TensorBoard's events where asked, and the terminal's line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/step_profile.h"
+#include "app/step_times.h"
+#include "checkpoint/checkpoint.h"
+#include "config/run_config.h"
+#include "report/metrics.h"
+#include "report/progress.h"
+#include "report/tensorboard.h"
+#include "train/loop.h"
+
+namespace fathom::app {
+
+class Recorder {
+ public:
+  Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume, StepTimes& times,
+           StepProfile& profile);
+
+  // The files are opened, and cut back to the checkpoint, before the first step, by when the checkpoint has been
+  // loaded: what cannot be written throws there. From then on it costs no more than the log.
+  train::Observer observer();
+  // What could not be written; empty: nothing.
+  std::vector<std::string> failures() const;
+  // The speed of all steps of this process, as metrics.jsonl has it of stretches, and how the loss went; empty before
+  // the first.
+  std::string summary() const;
+
+ private:
+  void open();
+  train::ObserverState state() const;
+  void step(const train::StepReport& report);
+  void evaluation(const train::EvaluationReport& report);
+
+  std::filesystem::path folder_;
+  bool for_tensorboard_;
+  StepTimes& times_;
+  StepProfile& profile_;
+  report::LogMark kept_metrics_, kept_events_;  // of existing files: what the checkpoint knew of
+  std::optional<report::MetricsFile> metrics_;
+  std::optional<report::EventFile> events_;
+  struct Logged {
+    int64_t step = 0;
+    double loss = 0;  // mean since the one before
+  } first_logged_, last_logged_;
+  report::Interval interval_, all_;  // since the last logged step; of this process
+  report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
+};
+
+}  // namespace fathom::app
