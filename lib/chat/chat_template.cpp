@@ -206,7 +206,7 @@ RenderedChat ChatTemplate::render(const Json& messages, bool add_generation_prom
 RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Json& variables) const {
   const jinja::Template& chosen = state_->chosen(variables);
   const jinja::RenderOptions options{now_, "messages"};
-  jinja::Meter meter(state_->origin), meter_of_proof(state_->origin);
+  jinja::Meter meter(state_->origin);
   const Json all = prepared(messages, state_->origin);
   const auto render = [&](const Json& some, bool add_generation_prompt) {
     return chosen.render(state_->variables_with(some, add_generation_prompt, variables), meter, options);
@@ -216,7 +216,8 @@ RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Jso
     if (words == Renderings::Words::kUnknown) kept = state_->known_texts(chosen);
     const Json said = with_other_words(all, speaker, kept);
     const Json given = speaker == Speaker::kOthers ? with_other_descriptions(variables, kept) : variables;
-    return chosen.render(state_->variables_with(said, false, given), meter_of_proof, options);
+    jinja::Meter own_meter(state_->origin);  // else a long conversation that is rendered could not be proved
+    return chosen.render(state_->variables_with(said, false, given), own_meter, options);
   };
   jinja::Rendered whole = render(all, false);
   if (whole.has_hidden_generation) {

@@ -46,7 +46,7 @@ class ChatTemplate {
 
   // The whole conversation, with what the assistant says for certain: from {% generation %} blocks where the template
   // has them, else as find_assistant_turns tells. Throws Error where it cannot be told. The limits of a rendering hold
-  // for all the work together.
+  // for all the work together, and for each of at most four renderings that prove it.
   RenderedChat render_with_assistant(const Json& messages, const Json& variables = Json::object()) const;
 
   // What the template writes behind an answer to end it ("<|im_end|>"); empty where there is nothing but blanks, or
