@@ -1,13 +1,29 @@
 # `cmake --install build --prefix PREFIX`: PREFIX/bin/fathom with all that it needs below the same prefix, which may be moved.
 # LibTorch is not part of it: the program finds the one that pip has put below the prefix, or python3's (app/loader.cpp).
 set(libraries lib/fathom)
-install(TARGETS fathom fathom_engine fathom_cuda fathom_nccl RUNTIME DESTINATION bin LIBRARY DESTINATION ${libraries})
 set(built "${PROJECT_BINARY_DIR}/lib")
+set(beside "${built}/libsentencepiece.so.0" "${built}/libonig.so.5" "${built}/libutf8proc.so.2" "${built}/$<TARGET_SONAME_FILE_NAME:yaml-cpp>"
+  "${built}/built_from.json")
+# Before anything is copied: a build of other targets alone would leave half a program.
+set(needed "$<TARGET_FILE:fathom>" ${beside} "${built}/fathom-phantom/built" "${built}/fathom-phantom/agent-copied")
+foreach(part ${FATHOM_PARTS})
+  list(APPEND needed "$<TARGET_FILE:${part}>")
+endforeach()
+install(CODE "
+  foreach(file ${needed})
+    if(NOT EXISTS \"\${file}\")
+      string(APPEND missing \"\\n  \${file}\")
+    endif()
+  endforeach()
+  if(missing)
+    message(FATAL_ERROR \"nothing is installed, as the program is not built whole; there is no\${missing}\\n\"
+      \"build it first: cmake --build ${PROJECT_BINARY_DIR} --target fathom\")
+  endif()")
+install(TARGETS fathom ${FATHOM_PARTS} RUNTIME DESTINATION bin LIBRARY DESTINATION ${libraries})
 # fathom's own CUDA kernels are there where nvcc was.
 install(FILES "${built}/libfathom_cuda_kernels.so" DESTINATION ${libraries} OPTIONAL
   PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-install(FILES "${built}/libsentencepiece.so.0" "${built}/libonig.so.5" "${built}/libutf8proc.so.2" "${built}/$<TARGET_SONAME_FILE_NAME:yaml-cpp>"
-  "${built}/built_from.json" "${PROJECT_SOURCE_DIR}/configs/gpus.yaml" DESTINATION ${libraries})
+install(FILES ${beside} "${PROJECT_SOURCE_DIR}/configs/gpus.yaml" DESTINATION ${libraries})
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs/models" "${PROJECT_SOURCE_DIR}/configs/gpu-times" DESTINATION ${libraries})
 install(DIRECTORY "${built}/fathom-phantom" DESTINATION ${libraries} USE_SOURCE_PERMISSIONS
   PATTERN built EXCLUDE PATTERN agent-copied EXCLUDE)

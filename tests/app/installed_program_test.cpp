@@ -9,6 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 class InstalledProgram : public ProgramTest {
@@ -58,6 +59,46 @@ TEST_F(InstalledProgram, HasAnExampleThatTrains) {
           "", "/bin/sh");
   EXPECT_EQ(trained.status, 0) << trained.errors;
   EXPECT_TRUE(fs::exists(folder_ / "new/runs/quickstart/model.safetensors"));
+}
+
+TEST_F(InstalledProgram, PlaysSeveralRanksOnPhantomGpus) {
+  put_torch();
+  const std::string source = FATHOM_SOURCE_DIR;
+  const std::string keys = "train " + source + "/data/model train_file=" + source +
+                           "/data/train.jsonl max_steps=2 save_strategy=no max_length=16 strategy=ddp"
+                           " per_device_train_batch_size=2 num_processes=2 --phantom-gpu H100 output_dir=";
+  const Outcome installed = run(keys + "o", "", program_);
+  ASSERT_EQ(installed.status, 0) << installed.errors;
+  EXPECT_THAT(installed.output, AllOf(HasSubstr("rank 1: peak of live bytes"), HasSubstr("equal to the byte")));
+}
+
+// Whoever builds `fathom`, as scripts/quickstart does, has what is installed.
+TEST_F(InstalledProgram, IsWholeInABuildOfOneTarget) {
+  EXPECT_THAT(read_file(fs::path(FATHOM_SOURCE_DIR) / "scripts/quickstart"), HasSubstr(" --target fathom\n"));
+  const Outcome inputs = run("-C " FATHOM_BINARY_DIR " -t inputs fathom", "", "/usr/bin/ninja");
+  ASSERT_EQ(inputs.status, 0) << inputs.errors;
+  int libraries = 0;
+  for (const auto& file : fs::directory_iterator(folder_ / "prefix/lib/fathom")) {
+    const std::string name = file.path().stem().string();
+    if (!name.starts_with("libfathom_")) continue;
+    const std::string target = name.substr(3);  // a library of CMake's, or made by a command
+    EXPECT_THAT(inputs.output, AnyOf(HasSubstr("lib/" + name + ".so\n"), HasSubstr("/" + target + "\n"))) << name;
+    ++libraries;
+  }
+  EXPECT_GE(libraries, 3);
+  EXPECT_THAT(inputs.output, HasSubstr("/fathom_phantom_libraries\n"));
+}
+
+// A build of other targets: what is missing is told before anything is copied.
+TEST_F(InstalledProgram, IsNeverInstalledByHalves) {
+  std::string script = read_file(fs::path(FATHOM_BINARY_DIR) / "app/cmake_install.cmake");
+  const std::string there = "libfathom_nccl.so", gone = "libfathom_gone.so";
+  for (size_t at = 0; (at = script.find(there, at)) != std::string::npos;) script.replace(at, there.size(), gone);
+  write("half.cmake", script);
+  const Outcome outcome = run("-DCMAKE_INSTALL_PREFIX=half -P half.cmake", "", FATHOM_CMAKE);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("nothing is installed"), HasSubstr(gone), HasSubstr("--target fathom")));
+  EXPECT_FALSE(fs::exists(folder_ / "half"));
 }
 
 TEST_F(InstalledProgram, KnowsNothingOfTheFolderItWasBuiltIn) {
