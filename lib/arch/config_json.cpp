@@ -1,12 +1,22 @@
 // Typed reading of config.json.
 #include "arch/config_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "base/error.h"
 
 namespace fathom::arch {
+namespace {
+
+bool says_none(const Json& value) {
+  if (value.is_structured()) return value.empty();
+  return value.is_null() || value == false || value == "" || (value.is_number() && value == 0);
+}
+
+}  // namespace
 
 ConfigJson::ConfigJson(const Json& config, std::string_view origin) : config_(config), origin_(origin) {
   if (!config.is_object()) throw Error(origin_ + ": expected an object");
@@ -24,6 +34,14 @@ const Json* ConfigJson::find(const std::string& key) const {
 bool ConfigJson::is_null(const std::string& key) const {
   const auto found = config_.find(key);
   return found != config_.end() && found->is_null();
+}
+
+const Json* ConfigJson::asked(std::string_view key) const {
+  if (std::find(kKeysOfParts.begin(), kKeysOfParts.end(), key) == kKeysOfParts.end()) {
+    throw std::logic_error("ConfigJson::kKeysOfParts has no " + std::string(key));
+  }
+  const Json* value = find(std::string(key));
+  return value == nullptr || says_none(*value) ? nullptr : value;
 }
 
 std::string ConfigJson::either(const std::string& key, const std::string& other_name) const {
@@ -61,7 +79,7 @@ double ConfigJson::number(const std::string& key, double fallback, double least)
 
 bool ConfigJson::flag(const std::string& key) const {
   const Json* value = find(key);
-  if (value == nullptr) return false;
+  if (value == nullptr || says_none(*value)) return false;
   if (!value->is_boolean()) refuse(key, "expected true or false, got " + value->dump());
   return value->get<bool>();
 }

@@ -2,6 +2,7 @@
 // key.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,36 @@ class ConfigJson {
   static constexpr int64_t kMaxSize = int64_t{1} << 31;  // of any one dimension
   static constexpr int64_t kMaxLayers = 10'000;          // of a stack
 
+  // Keys that ask for a part of a model, or for what is done besides, and for nothing where they say none: where they
+  // are absent, null, false, 0, "", [] or {}.
+  static constexpr std::array kKeysOfParts{"is_encoder_decoder",
+                                           "use_bidirectional_attention",
+                                           "attention_dropout",
+                                           "resid_pdrop",
+                                           "embd_pdrop",
+                                           "attn_logit_softcapping",
+                                           "final_logit_softcapping",
+                                           "use_sliding_window",
+                                           "sliding_window",
+                                           "num_experts",
+                                           "num_local_experts",
+                                           "scoring_func",
+                                           "topk_method",
+                                           "router_type",
+                                           "n_group",
+                                           "topk_group",
+                                           "n_shared_experts",
+                                           "num_shared_experts",
+                                           "shared_expert_intermediate_size",
+                                           "routed_scaling_factor",
+                                           "router_jitter_noise",
+                                           "mlp_only_layers",
+                                           "rope_parameters",
+                                           "rope_scaling",
+                                           "quantization_config",
+                                           "add_cross_attention",
+                                           "scale_attn_by_inverse_layer_idx"};
+
   // config must outlive this. Throws Error unless it is an object.
   ConfigJson(const Json& config, std::string_view origin);
 
@@ -24,6 +55,8 @@ class ConfigJson {
   // Null if the key is absent or null; `is_null` tells the two apart.
   const Json* find(const std::string& key) const;
   bool is_null(const std::string& key) const;
+  // Of one of kKeysOfParts what it asks for; null where it says none.
+  const Json* asked(std::string_view key) const;
   // Of a key that transformers' attribute_map gives another name, the name that is there. Throws where both are, and
   // differ.
   std::string either(const std::string& key, const std::string& other_name) const;
@@ -36,7 +69,7 @@ class ConfigJson {
   int64_t layers(const std::string& key, std::optional<int64_t> fallback = std::nullopt) const;
   // Finite and at least `least`.
   double number(const std::string& key, double fallback, double least) const;
-  bool flag(const std::string& key) const;  // absent: false
+  bool flag(const std::string& key) const;  // absent, or none as above: false
 
   // The same of a value within another; key: how to name it.
   int64_t as_integer(const std::string& key, const Json& value) const;

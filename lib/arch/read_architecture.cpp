@@ -27,11 +27,22 @@ std::string known_families() {
   return "The decoders that there are: " + names + ".";
 }
 
+// Of a model that has one beside parts for images or sound.
+const Family* text_family(const ConfigJson& config) {
+  const Json* text = config.find("text_config");
+  if (text == nullptr || !text->is_object()) return nullptr;
+  const auto type = text->find("model_type");
+  const auto& all = families();
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const Family& family) { return type != text->end() && *type == family.model_type; });
+  return found == all.end() ? nullptr : &*found;
+}
+
 const Family& read_family(const ConfigJson& config) {
   const Json* type = config.find("model_type");
   const Json* names = config.find("architectures");
   if (names != nullptr && (!names->is_array() || names->size() != 1)) {
-    config.refuse("architectures", names->dump().substr(0, 80) + " is not supported", known_families());
+    config.refuse("architectures", names->dump().substr(0, 80) + " is not one architecture", known_families());
   }
   for (const Family& family : families()) {
     if (names != nullptr ? (*names)[0] != family.name : type == nullptr || *type != family.model_type) continue;
@@ -41,18 +52,25 @@ const Family& read_family(const ConfigJson& config) {
     }
     return family;
   }
+  const std::string key = names != nullptr ? "architectures" : "model_type";
   const Json* found = names != nullptr ? names : type;
-  config.refuse(names != nullptr ? "architectures" : "model_type",
-                (found == nullptr ? "missing" : found->dump().substr(0, 80)) + " is not supported", known_families());
+  const std::string said = found == nullptr ? "missing" : found->dump().substr(0, 80);
+  if (const Family* text = text_family(config)) {
+    config.refuse(
+        key, said + " reads more than text, and only its text part, of " + std::string(text->name) + ", is supported",
+        std::string(kTextPart));
+  }
+  config.refuse(key, said + " is not supported", std::string(kOthersArePlanned) + ". " + known_families());
 }
 
 // Keys that change the computation in ways this decoder does not have.
 void refuse_other_models(const ConfigJson& config) {
-  if (config.flag("is_encoder_decoder")) config.refuse("is_encoder_decoder", "true is not supported");
   for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) {
-    if (config.number(key, 0, 0) != 0) config.refuse(key, "only 0 is supported");
+    if (config.asked(key) != nullptr) config.refuse(key, "only 0 is supported");
   }
-  if (config.flag("use_bidirectional_attention")) config.refuse("use_bidirectional_attention", "true is not supported");
+  for (const char* key : {"is_encoder_decoder", "use_bidirectional_attention"}) {
+    if (config.asked(key) != nullptr) config.refuse(key, "only false is supported");
+  }
 }
 
 void check_activation(const ConfigJson& config, const Family& family) {
@@ -114,7 +132,7 @@ std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& famil
 // 0 where there is none.
 double read_softcap(const ConfigJson& config, const char* key, double usual) {
   if (usual == 0) {
-    if (const Json* value = config.find(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
+    if (const Json* value = config.asked(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
     return 0;
   }
   if (config.is_null(key)) return 0;
@@ -188,8 +206,9 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
   const bool chosen = config.flag("use_sliding_window"), chooses = family.windows == Windows::kChosenLayers;
   const bool reads_types = chooses || family.windows == Windows::kNamedLayers;
   if (family.windows == Windows::kNone) {
-    if (chosen) config.refuse("use_sliding_window", "this family has no sliding window");
-    if (config.find("sliding_window")) config.refuse("sliding_window", "this family has no sliding window");
+    for (const char* key : {"use_sliding_window", "sliding_window"}) {
+      if (config.asked(key) != nullptr) config.refuse(key, "this family has no sliding window");
+    }
   }
   int64_t window = 0, first = 0;
   const bool asks = chooses || family.windows == Windows::kEveryIfAsked;
@@ -314,7 +333,7 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
       break;
   }
   architecture.dtype = read_dtype(config);
-  if (const Json* quantization = config.find("quantization_config")) {
+  if (const Json* quantization = config.asked("quantization_config")) {
     if (const char* why = why_not_stored_in_codes(architecture)) {
       config.refuse("quantization_config",
                     std::string(family.name) + " " + why + ", and is read in floating point alone",

@@ -32,7 +32,7 @@ constexpr const char *kCount = "num_experts", *kLocalCount = "num_local_experts"
 
 void refuse_experts(const ConfigJson& config) {
   for (const char* key : {kLocalCount, kCount}) {
-    if (const Json* value = config.find(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
+    if (const Json* value = config.asked(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
   }
 }
 
@@ -40,12 +40,13 @@ void refuse_experts(const ConfigJson& config) {
 void refuse_other_routers(const ConfigJson& config) {
   for (const char* key : {"scoring_func", "topk_method", "router_type", "n_group", "topk_group", "n_shared_experts",
                           "num_shared_experts", "shared_expert_intermediate_size", "routed_scaling_factor"}) {
-    const Json* value = config.find(key);
+    const Json* value = config.asked(key);
     if (value == nullptr) continue;
     config.refuse(key, value->dump().substr(0, 80) + " asks for another router than a softmax over all experts",
                   "take a model whose router is Mixtral's, Qwen3-MoE's, OLMoE's or Granite MoE's");
   }
-  if (config.number("router_jitter_noise", 0, 0) != 0) config.refuse("router_jitter_noise", "only 0 is supported");
+  if (config.asked("router_jitter_noise") != nullptr) config.refuse("router_jitter_noise", "only 0 is supported");
+  // 0 is no none: transformers would clip everything to it.
   if (config.find("clip_qkv") != nullptr) config.refuse("clip_qkv", "only null is supported");
 }
 
@@ -60,7 +61,7 @@ int64_t read_count(const ConfigJson& config, int64_t fallback) {
 // Layers that have none, as mlp_only_layers lists them.
 std::set<int64_t> read_dense_layers(const ConfigJson& config) {
   std::set<int64_t> dense;
-  const Json* layers = config.find("mlp_only_layers");
+  const Json* layers = config.asked("mlp_only_layers");
   if (layers == nullptr) return dense;
   if (!layers->is_array()) config.refuse("mlp_only_layers", "expected a list of layers");
   for (const Json& layer : *layers) dense.insert(config.as_integer("mlp_only_layers", layer));

@@ -19,7 +19,7 @@ double read_dropout(const ConfigJson& config) {
 
 void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
-    if (config.flag(key)) config.refuse(key, "true is not supported");
+    if (config.asked(key) != nullptr) config.refuse(key, "only false is supported");
   }
   if (config.find("scale_attn_weights") != nullptr && !config.flag("scale_attn_weights")) {
     config.refuse("scale_attn_weights", "false is not supported");

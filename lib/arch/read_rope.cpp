@@ -192,14 +192,14 @@ RotaryOfLayers read_rope(const ConfigJson& config, const Family& family, int64_t
   if (const auto* yarn = std::get_if<YarnRope>(&its.scaling)) usual.query_growth_positions = yarn->original_positions;
   Rotary windowed = usual;
   if (its.sliding_theta) windowed.theta = config.number("rope_local_base_freq", *its.sliding_theta, 1);
-  const Json* parameters = config.find("rope_parameters");
+  const Json* parameters = config.asked("rope_parameters");
   if (its.sliding_theta && parameters != nullptr) {
     return read_by_type(config, *parameters, family, head_dim, max_positions, {usual, windowed});
   }
   std::optional<double> theta;
   const Json* found = nullptr;
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    const Json* rope = config.find(key);
+    const Json* rope = config.asked(key);
     if (rope == nullptr) continue;
     Rotary read = usual;
     const auto said = read_object(RopeJson(config, key, *rope), family, head_dim, max_positions, read);
