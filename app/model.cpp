@@ -47,6 +47,7 @@ config::RunConfig config_with_adapter(const ModelUse& invocation) {
 
 model::ModelOptions options_for_use(const ModelUse& invocation, const config::RunConfig& config,
                                     const arch::Architecture& architecture, const train::Placement& placement) {
+  if (!config.adapter_name_or_path.empty()) checkpoint::table_of(config.adapter_name_or_path, architecture, config);
   model::ModelOptions options = train::model_options(config, architecture, placement);
   if (invocation.activations != "int8") return options;
   if (!options.parameters.base_scheme) options.parameters.base_scheme = quant::Scheme::kInt8;

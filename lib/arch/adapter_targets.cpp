@@ -2,10 +2,13 @@
 #include "arch/adapter_targets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "arch/parameter_table.h"
 #include "base/error.h"
+#include "config/target_pattern.h"
+#include "tokenizer/regex.h"
 
 namespace fathom::arch {
 namespace {
@@ -30,7 +33,33 @@ bool ends_with_part(const std::string& name, const std::string& end) {
   return name == end || name.ends_with("." + end);
 }
 
-bool is_all(const std::vector<std::string>& targets) { return targets.size() == 1 && targets[0] == "all-linear"; }
+bool is_all(const std::vector<std::string>& targets) { return targets.size() == 1 && targets[0] == config::kAllLinear; }
+
+// PEFT's re.fullmatch of target_modules that is one text.
+class Pattern {
+ public:
+  explicit Pattern(const std::string& text) try : regex_("\\A(?:" + text + ")\\z", "target_modules"), text_(text) {
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+  bool matches(const std::string& name) {
+    std::vector<tokenizer::Piece> found;
+    try {
+      regex_.find_all(name, found, budget_);
+    } catch (const Error&) {  // which says of a text what is wrong with the pattern
+      refuse("takes too long on " + name, "write it so that a name matches in one way alone");
+    }
+    return !found.empty();
+  }
+  [[noreturn]] void refuse(const std::string& why, const std::string& remedy) const {
+    throw UsageError("target_modules: '" + text_ + "' " + why, remedy);
+  }
+
+ private:
+  tokenizer::Regex regex_;
+  std::string text_;
+  tokenizer::MatchBudget budget_{0};
+};
 
 // "q_proj, k_proj, "
 std::string last_parts(const std::vector<std::string>& modules) {
@@ -70,6 +99,16 @@ std::string last_part(const std::string& module) { return module.substr(module.r
 
 std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
                                       const std::vector<std::string>& targets) {
+  if (const auto text = config::pattern_of(targets)) {
+    Pattern pattern(*text);
+    std::set<std::string> adapted;
+    std::copy_if(modules.begin(), modules.end(), std::inserter(adapted, adapted.end()),
+                 [&](const std::string& name) { return pattern.matches(name); });
+    if (!adapted.empty()) return adapted;
+    pattern.refuse(
+        "matches the whole name of no linear layer that can be adapted",
+        "their names are like " + (modules.empty() ? "" : modules.front()) + "; a list takes the ends of names");
+  }
   const std::vector<std::string> wanted = targets.empty() ? default_targets(modules) : targets;
   const bool all = is_all(wanted);
   std::vector<bool> matched(wanted.size(), all);
@@ -90,10 +129,32 @@ std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
   return adapted;
 }
 
+namespace {
+
+// A pattern that matches what PEFT would adapt or refuse beside linear layers.
+void refuse_others(const std::string& text, const std::vector<ParameterSpec>& specs, bool has_tied_head) {
+  Pattern pattern(text);
+  std::vector<std::string> others;
+  for (const ParameterSpec& spec : specs) {
+    if (spec.role != Role::kProjection && spec.role != Role::kBias) others.push_back(spec.module());
+  }
+  if (has_tied_head) others.emplace_back("lm_head");
+  for (const std::string& module : others) {
+    if (!pattern.matches(module)) continue;
+    pattern.refuse("matches " + module + " too, which gets no adapter here", "leave it out of the pattern");
+  }
+}
+
+}  // namespace
+
 AdapterTargets adapter_targets(const Architecture& architecture, const LoraOptions& lora) {
   AdapterTargets targets{lora.target_modules, {}};
   for (const std::string& name : lora.target_parameters) targets.parameters[name] = 1;
   if (!had_linear_experts(architecture)) return targets;
+  if (const auto text = config::pattern_of(lora.target_modules)) {
+    Pattern(*text).refuse("is a regular expression, and experts are no linear layers any more",
+                          "list the names: q_proj, k_proj, gate_proj with up_proj, or all-linear alone");
+  }
   const std::map<std::string, std::string>& known = expert_targets();
   std::set<std::string> named;
   if (is_all(lora.target_modules)) {
@@ -128,6 +189,8 @@ std::map<std::string, int64_t> adapter_ranks(const Architecture& architecture, c
   for (const ParameterSpec& spec : specs) {
     if (stays_linear(spec, had_linear_experts(architecture))) modules.push_back(spec.module());
   }
+  if (const auto text = config::pattern_of(targets.modules))
+    refuse_others(*text, specs, architecture.tie_word_embeddings);
   // PEFT's own modules where nothing is named; none where parameters are.
   if (!targets.modules.empty() || targets.parameters.empty()) {
     const std::set<std::string> adapted = adapted_modules(modules, targets.modules);

@@ -27,7 +27,8 @@ AdapterTargets adapter_targets(const Architecture& architecture, const LoraOptio
 // Of a module's name: "q_proj".
 std::string last_part(const std::string& module);
 
-// Those of the linear layers, by their names, that get an adapter. Throws UsageError for a target that matches none.
+// Those of the linear layers, by their names, that get an adapter: target_modules means nothing but this, to whichever
+// command. Throws UsageError for a target that matches none.
 std::set<std::string> adapted_modules(const std::vector<std::string>& modules, const std::vector<std::string>& targets);
 
 // The ranks of the matrices that get an adapter, by the names of their parameters. Experts and routers, which

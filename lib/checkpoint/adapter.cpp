@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "checkpoint/model_files.h"
 #include "config/keys.h"
+#include "config/target_pattern.h"
 #include "model/stored_parameters.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
@@ -144,7 +145,7 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   config.lora_dropout = adapter.value("lora_dropout", 0.0);
   config.use_rslora = adapter.value("use_rslora", false);
   const Json& targets = adapter.at("target_modules");
-  config.target_modules = targets.is_string() ? std::vector<std::string>{targets.get<std::string>()}
+  config.target_modules = targets.is_string() ? config::targets_of_text(targets.get<std::string>())
                                               : targets.get<std::vector<std::string>>();
   read_target_parameters(adapter, fused, config);
   const Json saved = adapter.value("modules_to_save", Json());
@@ -160,12 +161,19 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
               "expected PEFT's adapter_config.json");
 }
 
+arch::ParameterTable table_of(const std::filesystem::path& folder, const arch::Architecture& architecture,
+                              const config::RunConfig& settings) try {
+  return arch::parameter_table(architecture, settings);
+} catch (const UsageError& error) {
+  throw UsageError((folder / "adapter_config.json").string() + ": " + error.what());
+}
+
 void refuse_untied(const std::filesystem::path& folder, const arch::Architecture& architecture) {
   if (!architecture.tie_word_embeddings) return;
   const std::string origin = (folder / "adapter_config.json").string();
   const Json adapter = read_json(origin);
   const std::string embedding = architecture.names().embedding + std::string(".weight");
-  if (!arch::parameter_table(architecture, with_adapter({}, folder)).trains(embedding)) return;
+  if (!table_of(folder, architecture, with_adapter({}, folder)).trains(embedding)) return;
   if (adapter.contains(kTyingKey) && adapter.at(kTyingKey) == true) return;
   throw Error(origin + ": modules_to_save holds the embedding or the head of a model that ties the two, without " +
                   kTyingKey + ": they were trained apart, which one matrix cannot hold",
@@ -175,8 +183,8 @@ void refuse_untied(const std::filesystem::path& folder, const arch::Architecture
 void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture) {
   const config::RunConfig theirs = with_adapter(config, config.adapter_name_or_path);
   refuse_untied(config.adapter_name_or_path, architecture);
-  const arch::ParameterTable ours = arch::parameter_table(architecture, config),
-                             other = arch::parameter_table(architecture, theirs);
+  const arch::ParameterTable other = table_of(config.adapter_name_or_path, architecture, theirs),
+                             ours = arch::parameter_table(architecture, config);
   const auto same_rows = [&](const auto& fact) {
     const auto facts = [&](const arch::ParameterTable& table, int64_t rank) {
       std::vector<int64_t> facts;

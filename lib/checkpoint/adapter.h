@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "arch/parameter_table.h"
 #include "config/run_config.h"
 #include "model/decoder.h"
 
@@ -12,6 +13,10 @@ namespace fathom::checkpoint {
 // phantom's folder, and for what this decoder cannot express (another peft_type, DoRA, biases, ranks by pattern),
 // naming the key.
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder);
+// What the model has with an adapter whose settings are these. Throws UsageError that names adapter_config.json where
+// they name modules that it does not have.
+arch::ParameterTable table_of(const std::filesystem::path& folder, const arch::Architecture& architecture,
+                              const config::RunConfig& settings);
 // Throws Error where the adapter holds an embedding or a head of its own for a model whose two are one matrix: what
 // PEFT trains without ensure_weight_tying.
 void refuse_untied(const std::filesystem::path& folder, const arch::Architecture& architecture);

@@ -157,20 +157,19 @@ int64_t vocabulary_of(const weights::SafetensorsFile& adapter, const fs::path& t
   return stored;
 }
 
-// The tensors say what is merged; settings that name other modules are of another base. PEFT's pattern, one text, is
-// not read here.
-void require_targets(const fs::path& adapter, const weights::ModelFolder& base,
-                     const std::vector<std::string>& targets) {
+// The tensors say what is merged; settings that name other modules are of another base.
+void require_targets(const fs::path& adapter, const weights::ModelFolder& base, const config::RunConfig& settings) {
   constexpr std::string_view kWeight = ".weight";
-  const Json settings = read_json(adapter / kAdapterConfig);
-  if (settings.at("target_modules").is_string() || !settings.value("target_parameters", Json()).is_null()) return;
+  if (!read_json(adapter / kAdapterConfig).value("target_parameters", Json()).is_null()) return;
   std::vector<std::string> matrices;
   for (const std::string& name : base.names()) {
     const bool is_matrix = name.ends_with(kWeight) && base.find(name)->info->shape.size() == 2;
-    if (is_matrix) matrices.push_back(name.substr(0, name.size() - kWeight.size()));
+    if (!is_matrix) continue;
+    matrices.push_back(name.substr(0, name.size() - kWeight.size()));
+    matrices.push_back("transformer." + matrices.back());  // which folders of GPT-2 leave out, and a pattern may spell
   }
   try {
-    arch::adapted_modules(matrices, targets);
+    arch::adapted_modules(matrices, settings.target_modules);
   } catch (const UsageError& error) {
     throw UsageError((adapter / kAdapterConfig).string() + ": " + error.what());
   }
@@ -195,7 +194,7 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
         "the adapter's base model, " + base.string() + ", is quantized: nothing can be added to its codes",
         "read it back with `fathom quantize " + base.string() + " --format bf16 --out DIR`, and merge with --base DIR");
   }
-  require_targets(source, model, settings.target_modules);
+  require_targets(source, model, settings);
   warn_of_other_base(source, model.path());
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
   if (!settings.modules_to_save.empty()) {

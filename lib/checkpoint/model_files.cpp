@@ -18,6 +18,7 @@
 #include "base/lost_others.h"
 #include "base/system_error.h"
 #include "checkpoint/stored_names.h"
+#include "config/target_pattern.h"
 #include "ops/scalar_type.h"
 #include "weights/companion.h"
 #include "weights/folder.h"
@@ -95,7 +96,7 @@ struct SavedTargets {
 SavedTargets saved_targets(const NamedTensors& parameters, const arch::LoraOptions& lora,
                            const arch::Architecture& architecture) {
   SavedTargets saved{lora.target_modules, lora.target_parameters};
-  const bool all = lora.target_modules == std::vector<std::string>{"all-linear"};
+  const bool all = lora.target_modules == std::vector<std::string>{std::string(config::kAllLinear)};
   if (architecture.experts() == nullptr) {
     if (saved.modules.empty() || all) saved.modules = adapted_names(parameters);
     return saved;
@@ -126,6 +127,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
   const arch::LoraOptions& lora = *files.lora;
   const arch::Architecture architecture = architecture_of(files);
   const SavedTargets targets = saved_targets(parameters, lora, architecture);
+  const std::optional<std::string> pattern = config::pattern_of(targets.modules);
   std::vector<std::string> saved = lora.modules_to_save;
   if (repeats_embedding(parameters, files)) saved.insert(saved.end(), std::begin(kOfStacks), std::end(kOfStacks));
   Json config = {
@@ -142,7 +144,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
       {"r", lora.r},
       {"rank_pattern", targets.rank_pattern},
       {"alpha_pattern", targets.alpha_pattern},
-      {"target_modules", targets.modules},
+      {"target_modules", pattern ? Json(*pattern) : Json(targets.modules)},
       {"task_type", architecture.encoder ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
       {"use_dora", false},
       {"use_rslora", lora.rank_stabilised}};

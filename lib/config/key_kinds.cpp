@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "base/path.h"
+#include "config/target_pattern.h"
 #include "config/text.h"
 
 namespace fathom::config {
@@ -111,8 +112,9 @@ Key dtype_key() {
 
 Key modules_key() {
   Key key = make_key(
-      "target_modules", "list of names, or all-linear", &RunConfig::target_modules,
-      "The linear layers that get an adapter, by the last part of their names; all-linear leaves out the head.",
+      "target_modules", "list of names, all-linear, or a regular expression", &RunConfig::target_modules,
+      "The linear layers that get an adapter, by the last part of their names; all-linear leaves out the head. A text "
+      "alone is a regular expression of whole names, as in PEFT: `.*layers.[0-3].*q_proj`.",
       "queries and values: q_proj and v_proj");
   key.set = [](RunConfig& run, const Value& value) {
     return store(run, &RunConfig::target_modules, read_modules(value));
@@ -120,8 +122,9 @@ Key modules_key() {
   key.get = [](const RunConfig& run) -> std::string {
     const auto& names = run.target_modules;
     if (names.empty()) return "null";
-    if (names.size() == 1 && names[0] == "all-linear") return "all-linear";
-    return list_of(names);
+    if (names.size() == 1 && names[0] == kAllLinear) return names[0];
+    const auto pattern = pattern_of(names);
+    return pattern ? quote(*pattern) : list_of(names);
   };
   return key;
 }

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "config/target_pattern.h"
 #include "config/text.h"
 
 namespace fathom::config {
@@ -205,8 +206,12 @@ Read<std::vector<std::string>> read_names(const Value& value, const std::string&
 }
 
 Read<std::vector<std::string>> read_modules(const Value& value) {
-  const std::string expected = "a list of module names, or all-linear";
-  if (value.kind == Value::Kind::kScalar && value.text == "all-linear") return std::vector<std::string>{value.text};
+  const std::string expected = "a list of module names, all-linear, or a regular expression of whole names";
+  // Names without their brackets are no pattern.
+  const bool is_pattern = value.text == kAllLinear || value.text.find_first_of(".*+?^$()[]{}|\\") != std::string::npos;
+  if (value.kind == Value::Kind::kScalar && is_pattern && is_printable_text(value.text)) {
+    return targets_of_text(value.text);
+  }
   for (const Value& item : value.items) {
     const bool all = item.kind == Value::Kind::kScalar && item.text == "all-linear";
     if (all && value.items.size() > 1) return Mismatch{expected, "both", "remove one of them"};

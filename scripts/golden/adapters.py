@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/checkpoint/golden/: adapters as PEFT saves them, on models of tests/model/golden/, and what PEFT computes.
 
-usage: scripts/golden/adapters.py [folder]     needs what llama.py needs.
+usage: scripts/golden/adapters.py [folder [NAME...]]     needs what llama.py needs.
 
 Each folder is PEFT's own (adapter_config.json, adapter_model.safetensors) with expected.json (the base, token ids,
 targets, the loss before training and in each of ten steps of it) and expected.safetensors (logits, and a gradient for
@@ -46,6 +46,9 @@ ADAPTERS = {
     "transposed": dict(seed=80, base="gpt2_narrow", batch=(2, 19),
                        lora=dict(r=2, lora_alpha=28, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True,
                                  modules_to_save=["wpe", "ln_f", "lm_head"])),
+    # A text, not a list: a regular expression of whole names.
+    "pattern": dict(seed=81, base="grouped", batch=(2, 21),
+                    lora=dict(r=2, lora_alpha=44, target_modules=r".*\.layers\.[1-9]\d?\..*(v|o|down)_proj")),
     "down_alone": dict(seed=78, base="olmoe_normalised", batch=(1, 27),
                        lora=dict(r=2, lora_alpha=36, target_modules=["v_proj", "o_proj"],
                                  target_parameters=["mlp.experts.down_proj"])),
@@ -87,4 +90,5 @@ if __name__ == "__main__":
     torch.use_deterministic_algorithms(True)
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else REPOSITORY / "tests" / "checkpoint" / "golden"
     for each, settings in ADAPTERS.items():
-        write(each, settings, root / each)
+        if len(sys.argv) <= 2 or each in sys.argv[2:]:
+            write(each, settings, root / each)

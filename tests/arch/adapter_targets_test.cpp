@@ -6,6 +6,7 @@
 
 #include "arch/parameter_table.h"
 #include "base/error.h"
+#include "config/target_pattern.h"
 
 namespace fathom::arch {
 namespace {
@@ -85,6 +86,58 @@ TEST(AdapterTargets, ThatCannotBeAreRefused) {
   EXPECT_THAT(refusal({.target_parameters = {"mlp.experts.w2"}}), HasSubstr("'mlp.experts.w2' matches no experts"));
   EXPECT_THAT(refusal({.dropout = 0.1, .target_parameters = {"down_proj"}}), HasSubstr("lora_dropout"));
   EXPECT_THAT(refusal({.modules_to_save = {"experts"}}), HasSubstr("'experts' matches no module"));
+}
+
+// As PEFT's re.fullmatch and endswith: a pattern is held against whole names, entries of a list against their ends.
+TEST(AdapterTargets, APatternMatchesWholeNames) {
+  const std::vector<std::string> modules = {"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj",
+                                            "model.layers.1.self_attn.q_proj", "model.layers.11.mlp.q_proj"};
+  const auto adapted = [&](const std::string& text) {
+    const std::set<std::string> found = adapted_modules(modules, config::targets_of_text(text));
+    return Names(found.begin(), found.end());
+  };
+  const auto refused = [&](const std::string& text) -> std::string {
+    try {
+      adapted(text);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(adapted(R"(.*layers\.0\..*q_proj)"), ElementsAre(modules[0]));
+  EXPECT_THAT(adapted(R"(.*\.(q|v)_proj)").size(), 4U);
+  EXPECT_THAT(adapted(R"(model\.layers\.\d\..*q_proj)"), ElementsAre(modules[0], modules[2])) << "no part of a name";
+  EXPECT_THAT(adapted(R"((?i).*SELF_ATTN\.v_proj)"), ElementsAre(modules[1]));
+  EXPECT_THAT(adapted("All-Linear").size(), 4U);
+  for (const char* part : {"q_proj", ".*q_pro", "layers.*", R"(.*\.q_proj\.weight)"}) {
+    EXPECT_THAT(refused(part), HasSubstr("matches the whole name of no linear layer that can be adapted")) << part;
+  }
+  EXPECT_THAT(refused("(q_proj"), HasSubstr("target_modules: not a regular expression"));
+  EXPECT_THAT(refused("(.|..|...)*(.|..)*(.|..)*[^a-z_]"),
+              HasSubstr("takes too long on model.layers.0.self_attn.q_proj"))
+      << "the pattern may be a stranger's";
+}
+
+TEST(AdapterTargets, APatternGivesAnAdapterToNothingElse) {
+  Architecture architecture = architecture_of();
+  for (LayerSpec& layer : architecture.layers) layer.feed_forward.experts.reset();
+  const auto rows = [&](const std::string& text) {
+    Names found;
+    const LoraOptions lora{.r = 2, .target_modules = config::targets_of_text(text)};
+    for (const ParameterRow& row : parameter_table(architecture, {.lora = lora}).rows) {
+      if (!row.of_base() && row.spec.name.ends_with("lora_A.weight")) found.push_back(row.spec.name);
+    }
+    return found;
+  };
+  EXPECT_THAT(rows(R"(.*\.1\..*o_proj)"), ElementsAre("model.layers.1.self_attn.o_proj.lora_A.weight"));
+  for (const char* too_wide : {".*", ".*(q_proj|lm_head)", ".*(q_proj|embed_tokens)"}) {
+    for (const bool tied : {false, true}) {
+      architecture.tie_word_embeddings = tied;
+      EXPECT_THROW(rows(too_wide), UsageError) << too_wide;
+    }
+  }
+  EXPECT_THAT(refusal({.r = 2, .target_modules = config::targets_of_text(".*q_proj")}),
+              HasSubstr("is a regular expression, and experts are no linear layers any more"));
 }
 
 }  // namespace

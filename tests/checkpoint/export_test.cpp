@@ -103,7 +103,11 @@ TEST_F(ExportTest, RefusesTargetsThatTheBaseDoesNotHave) {
   EXPECT_THAT(refusal(), HasSubstr("adapter_config.json: target_modules: 'other' matches no linear layer"));
   EXPECT_FALSE(fs::exists(root_ / "out"));
   put_adapter({{"lora_A.weight", a_}, {"lora_B.weight", b_}}, {{"target_modules", R"(.*\.q_proj)"}});
-  EXPECT_EQ(refusal(), "") << "a pattern of PEFT's: the tensors say what it matched";
+  EXPECT_EQ(refusal(), "") << "a pattern of PEFT's";
+  fs::remove_all(root_ / "out");
+  put_adapter({{"lora_A.weight", a_}, {"lora_B.weight", b_}}, {{"target_modules", R"(.*\.other)"}});
+  EXPECT_THAT(refusal(),
+              HasSubstr("adapter_config.json: target_modules: '.*\\.other' matches the whole name of no linear"));
 }
 
 TEST_F(ExportTest, MergesLargeWeightsInBlocksOfRows) {

@@ -154,6 +154,9 @@ TEST_P(PeftAdapter, is_saved_as_it_came) {
     EXPECT_EQ(our_config[key], their_config[key]) << key;
   }
   EXPECT_EQ(our_config["base_model_name_or_path"], "org/base");
+  if (their_config["target_modules"].is_string()) {
+    EXPECT_EQ(our_config["target_modules"], their_config["target_modules"]);
+  }
   const auto again = arch::parameter_table(base_.architecture, with_adapter({}, scratch_ / "again"));
   for (const arch::ParameterRow& row : arch::parameter_table(base_.architecture, settings_).rows) {
     EXPECT_EQ(again.trains(row.spec.name), row.trained) << row.spec.name;
@@ -186,7 +189,7 @@ TEST_P(PeftAdapter, merged_into_its_base_computes_the_same) {
 INSTANTIATE_TEST_SUITE_P(Golden, PeftAdapter,
                          testing::Values("plain", "rank_stabilised", "whole_vocabulary", "whole_projections",
                                          "whole_tied", "experts", "experts_of_mixtral", "down_alone",
-                                         "experts_of_granite", "transposed"),
+                                         "experts_of_granite", "transposed", "pattern"),
                          [](const auto& info) { return info.param; });
 
 class TiedApart : public PeftAdapter {};
