@@ -5,8 +5,10 @@
 #include <cstdio>
 
 #include "base/bytes.h"
+#include "base/file_kind.h"
 #include "base/numbers.h"
 #include "base/output.h"
+#include "base/path.h"
 #include "config/shards.h"
 #include "report/memory_table.h"
 #include "report/table.h"
@@ -23,17 +25,25 @@ void print_line(const char* format, Values... values) {
   print(report::folded(line.data()));
 }
 
-// The first evaluation, and that of the final weights. What is not as one expects is said: a first one that came after
-// some steps, final weights that were not evaluated.
+// The first evaluation, and that of the final weights, each with what it is of; one alone is held against nothing.
 void print_evaluations(const train::RunResult& result, const train::EvaluatedStep& first,
                        const train::EvaluatedStep& last) {
   const bool is_best = result.best && result.best->step == result.kept_step;
   const train::EvaluatedStep& kept = is_best ? *result.best : last;
-  const std::string since = first.step > 0 ? " after step " + std::to_string(first.step) : "";
-  const std::string until = kept.step == result.kept_step ? "" : " after step " + std::to_string(kept.step);
-  print_line("evaluation loss: %.4f%s -> %.4f%s (%+.1f %%)\n", first.loss, since.c_str(), kept.loss, until.c_str(),
-             100 * (kept.loss / first.loss - 1));
-  if (!until.empty()) print_line("the final weights, of step %ld, were not evaluated\n", result.kept_step);
+  const auto of = [&](const train::EvaluatedStep& evaluated) -> std::string {
+    if (evaluated.step == 0) return "before training";
+    if (evaluated.step == result.kept_step) return "of the final weights";
+    return "after step " + std::to_string(evaluated.step);
+  };
+  if (first.step == kept.step) {
+    print_line("evaluation loss: %.4f %s\n", kept.loss, of(kept).c_str());
+  } else {
+    print_line("evaluation loss: %.4f %s -> %.4f %s (%+.1f %%)\n", first.loss, of(first).c_str(), kept.loss,
+               of(kept).c_str(), 100 * (kept.loss / first.loss - 1));
+  }
+  if (kept.step != result.kept_step) {
+    print_line("the final weights, of step %ld, were not evaluated\n", result.kept_step);
+  }
 }
 
 }  // namespace
@@ -56,7 +66,22 @@ std::string describe_run(const config::RunConfig& config, const schedule::RunInp
   return report::folded(text + ".\n");
 }
 
-void print_outcome(const train::RunResult& result) {
+void print_next(const config::RunConfig& config, const schedule::RunInputs& inputs) {
+  const bool is_adapter = config.method == config::Method::kLora;
+  const std::string output = shell_word(config.output_dir);
+  const bool is_evaluated = !config.validation_file.empty() || config.validation_split > 0;
+  const std::string evaluate = "fathom eval " + output + (is_evaluated ? "" : " validation_file=FILE");
+  std::vector<std::string> commands;
+  if (inputs.tokenizer != nullptr) commands.push_back("fathom generate " + output + " --prompt 'TEXT'");
+  if (is_adapter && !inputs.architecture.quantized) {
+    const std::filesystem::path merged = tidy_path(config.output_dir).string() + "-merged";
+    commands.push_back("fathom export " + output + " --merge --out " + shell_word(merged));
+  }
+  if (commands.size() < 2) commands.push_back(evaluate);
+  for (size_t i = 0; i < commands.size(); ++i) print((i == 0 ? "next: " : "      ") + commands[i] + "\n");
+}
+
+void print_outcome(const train::RunResult& result, const config::RunConfig& config) {
   if (result.first_evaluation && result.last_evaluation) {
     print_evaluations(result, *result.first_evaluation, *result.last_evaluation);
   }
@@ -65,10 +90,12 @@ void print_outcome(const train::RunResult& result) {
                result.loss_scale->value(), result.loss_scale->skipped_steps(), result.steps);
   }
   if (result.stopped_early) print_line("stopped after step %ld: no evaluation was better for too long\n", result.steps);
-  if (!result.best) return;
-  print_line("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
-             result.best->step == result.kept_step ? ", whose weights are the final ones"
-                                                   : "; load_best_model_at_end: true would have kept its weights");
+  if (result.best) {
+    print_line("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
+               result.best->step == result.kept_step ? ", whose weights are the final ones"
+                                                     : "; load_best_model_at_end: true would have kept its weights");
+  }
+  print((config.method == config::Method::kFull ? "model: " : "adapter: ") + config.output_dir + "\n");
 }
 
 void print_processes(const plan::Comparison& comparison, const std::optional<ledger::EventComparison>& events,

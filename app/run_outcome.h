@@ -18,7 +18,10 @@ namespace fathom::app {
 std::string describe_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
                          const std::optional<checkpoint::Checkpoint>& resume);
 
-void print_outcome(const train::RunResult& result);
+// How the losses went, and where the result lies.
+void print_outcome(const train::RunResult& result, const config::RunConfig& config);
+// The commands that use the result.
+void print_next(const config::RunConfig& config, const schedule::RunInputs& inputs);
 
 // Planned and measured bytes of each process at its peak, how they agree where not as the first's, and its events where
 // there are any. Every rank calls it; the first prints.

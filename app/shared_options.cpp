@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "phantom_gpu/gpu.h"
 #include "weights/hub.h"
 
 namespace fathom::app {
@@ -28,9 +29,21 @@ std::optional<std::string> model_of(const std::string& subject, bool takes_numbe
   if (weights::is_hub_name(subject)) return folder_or_known_shape(subject);
   if (path.has_parent_path()) return std::nullopt;
   if (const auto known = known_model(subject)) return (models_folder() / *known).string();
+  refuse_others(subject);
   throw UsageError(
       "'" + subject.substr(0, 64) + "' is neither a file or folder nor a known model",
       how_models_are_named(subject) + (takes_numbers ? "; a number of parameters is written like 7B" : ""));
+}
+
+// Whether the word names a model where a config's file may stand too: a folder, or no file at all but a name. Throws
+// UsageError for names of models that no family here computes.
+bool names_model(const std::string& subject) {
+  const std::filesystem::path path = subject;
+  std::error_code absent;
+  if (std::filesystem::is_directory(path, absent)) return true;
+  if (std::filesystem::exists(path, absent) || is_yaml(path) || path.extension() == ".jsonl") return false;
+  refuse_others(subject);
+  return weights::is_hub_name(subject) || known_model(subject).has_value();
 }
 
 // A plan of a run whose model is not here yet, by its shape alone where that is known. The lengths of its data are
@@ -81,7 +94,13 @@ void ConfigWords::plan_processes(int64_t gpus) {
 }
 
 config::RunConfig ConfigWords::read(const char* command, config::Purpose purpose, std::set<std::string>* given) const {
-  config::RunConfig config = config::load_config(subject, overrides, purpose, given);
+  const bool is_model = names_model(subject);
+  if (is_model) {
+    find_used_model(subject, /*with_base=*/false);
+    refuse_no_model(command, subject);
+  }
+  config::RunConfig config = is_model ? config::config_of_model(subject, overrides, purpose, given)
+                                      : config::load_config(subject, overrides, purpose, given);
   refuse_no_model(command, config.model_name_or_path);
   return config;
 }
@@ -94,14 +113,19 @@ std::optional<config::GpuSpec> GpuWords::find() const {
                          ", for which LibTorch 2.11 with CUDA 13 has no kernels: they begin with 7.5",
                      "plan for a T4 or a newer GPU");
   }
-  if (!memory.empty()) gpu.memory_bytes = parse_bytes(memory);
-  if (!memory.empty()) expect_size("--gpu-memory", memory, gpu.memory_bytes);
+  if (!memory.empty()) gpu.memory_bytes = size_of("--gpu-memory", memory);
   return gpu;
 }
 
-void expect_size(const std::string& option, const std::string& text, int64_t bytes) {
-  if (bytes >= kMiB) return;
-  throw UsageError(option + ": expected a size of at least 1 MiB, as 24GiB, got '" + text.substr(0, 64) + "'");
+int64_t size_of(const std::string& option, const std::string& text) {
+  constexpr int64_t kLeast = kMiB, kMost = phantom_gpu::kUnlimitedBytes;
+  try {
+    const int64_t bytes = parse_bytes(text);
+    if (bytes >= kLeast && bytes <= kMost) return bytes;
+  } catch (const Error&) {  // which says of the text alone what follows
+  }
+  throw UsageError(option + ": expected a size from 1 MiB to 8 TiB, got '" + text.substr(0, 64) + "'",
+                   "write a number and a unit: 24GiB, 80GB");
 }
 
 void choose_device(Invocation& invocation) {

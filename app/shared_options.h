@@ -20,7 +20,7 @@ struct ConfigWords {
   }
   // --gpus: of the config, num_processes. Throws UsageError where the words say another number.
   void plan_processes(int64_t gpus);
-  // Of the file that `subject` names, for this command. given: the keys that have a value there.
+  // Of the file that `subject` names, or of the model and no file, for this command. given: the keys that have a value.
   config::RunConfig read(const char* command, config::Purpose purpose, std::set<std::string>* given = nullptr) const;
 };
 
@@ -36,8 +36,9 @@ struct GpuWords {
   std::optional<config::GpuSpec> find() const;  // nothing where no GPU is named
 };
 
-// A number without its unit would be so many bytes.
-void expect_size(const std::string& option, const std::string& text, int64_t bytes);
+// The size that an option's text says. Throws UsageError for none, for one that no memory has, and for a number without
+// its unit, which would be so many bytes.
+int64_t size_of(const std::string& option, const std::string& text);
 
 // Sets the device that the run uses on this machine, or pretends to, and whether it takes fathom's own kernels there.
 void choose_device(Invocation& invocation);

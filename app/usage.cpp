@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "config/foreign.h"
 #include "config/keys.h"
 
 namespace fathom::app {
@@ -39,15 +40,23 @@ std::vector<std::string> long_options(const CLI::App& command) {
 }
 
 // "--learning_rate 1e-4", as other tools take their keys. `after`: the word behind it, or empty.
-void refuse_key_as_option(const std::string& word, const std::string& after) {
+void refuse_key_as_option(const CLI::App& command, const std::string& word, const std::string& after) {
   if (word.size() < 3 || !word.starts_with("--")) return;
   const size_t equals = word.find('=');
   std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
   std::replace(key.begin(), key.end(), '-', '_');
-  if (config::find_key(key) == nullptr) return;
   std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
   if (value.empty()) value = after.empty() || after.starts_with('-') ? "VALUE" : after;
-  throw UsageError(shortened(word) + " is a key of the config, not an option", "write " + key + "=" + shortened(value));
+  if (config::find_key(key) != nullptr) {
+    throw UsageError(shortened(word) + " is a key of the config, not an option",
+                     "write " + key + "=" + shortened(value));
+  }
+  const config::UnknownKey theirs = config::explain_unknown_key(key);
+  const bool takes_keys = command.get_option_no_throw("overrides") != nullptr;
+  if (!theirs.is_foreign || !takes_keys) return;
+  const bool is_name_alone = !theirs.meant.empty() && theirs.remedy.ends_with(theirs.meant);
+  throw UsageError(shortened(word) + ": " + theirs.message,
+                   is_name_alone ? "write " + std::string(theirs.meant) + "=" + shortened(value) : theirs.remedy);
 }
 
 [[noreturn]] void refuse_unknown_option(const CLI::App& app, const CLI::App& command, const std::string& word) {
@@ -103,7 +112,7 @@ void throw_usage_error(const CLI::App& app, const CLI::ParseError& error, int co
     }
     const char* const* const end = arguments + count;
     const char* const* const at = std::find(arguments, end, word);
-    refuse_key_as_option(word, at == end || at + 1 == end ? "" : at[1]);
+    refuse_key_as_option(command, word, at == end || at + 1 == end ? "" : at[1]);
     refuse_unknown_option(app, command, word);
   }
   std::string what = error.what();

@@ -97,7 +97,9 @@ void refuse_no_model(const std::string& command, const std::string& model) {
                      command == "quantize" ? "merge it first: fathom export " + model + " --merge --out DIR"
                                            : "name its base model, and the adapter with " + option + model);
   }
-  if (command == "estimate" || command == "advise" || fs::exists(path, absent) || path.has_parent_path()) return;
+  if (command == "estimate" || command == "advise" || fs::exists(path, absent)) return;
+  refuse_others(model);
+  if (path.has_parent_path()) return;
   const std::string shape = folder_or_known_shape(model);
   const bool known = shape != model;
   if (!known && !parse_count(model)) return;

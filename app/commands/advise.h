@@ -82,13 +82,7 @@ class Advise final : public Invocation {
                      "set strategy=ddp or strategy=fsdp: where techniques vary, it looks at the other too");
   }
   void read_bound() {
-    if (bound.empty()) return;
-    try {
-      config.memory_budget = parse_bytes(bound);
-    } catch (const Error& error) {
-      throw UsageError(std::string("--budget: ") + error.what());
-    }
-    expect_size("--budget", bound, config.memory_budget);
+    if (!bound.empty()) config.memory_budget = size_of("--budget", bound);
   }
 };
 

@@ -26,7 +26,7 @@ class Preview final : public Command {
   Preview() : Command("preview", "The samples as they are trained on, and what counts for the loss") {}
   std::vector<Option> options() override {
     return {
-        words_.subject_option("CONFIG", "A YAML file"),
+        words_.subject_option("CONFIG|MODEL", "A YAML file, or a model's folder, with the other keys behind it"),
         Option("--samples", samples_, "N", "How many are shown").within(0, 1 << 20),
         Option("--index", index_, "I", "The one that is shown, counted from 0").not_negative().excludes("--samples"),
         json_option(json_), words_.overrides_option()};

@@ -234,13 +234,14 @@ int train(const Train& invocation, const Session& session) {
   }
   if (!session.phantom) {  // a phantom's losses and times are none
     print(report::format_step_times(took) + recorder.summary());
-    print_outcome(result);
-    print((config.method == config::Method::kFull ? "model: " : "adapter: ") + config.output_dir + "\n");
+    print_outcome(result, config);
   }
   print("report: " + (std::filesystem::path(config.output_dir) / "report.html").string() + "\n");
   if (session.phantom) {
     print("A phantom run: played on a GPU that is not there; no number in the weights of " + config.output_dir +
           " is real.\n");
+  } else {
+    print_next(config, inputs);
   }
   if (!result.best_is_lost.empty()) {
     failures.push_back("the final weights are those of the last step, " + std::to_string(result.steps) +

@@ -24,7 +24,7 @@ class Train final : public Invocation {
  public:
   Train() : Invocation("train", "Fine-tune: plans first, refuses what cannot fit, resumes if told") {}
   std::vector<Option> options() override {
-    return {words.subject_option("CONFIG", "A YAML file"),
+    return {words.subject_option("CONFIG|MODEL", "A YAML file, or a model's folder, with the other keys behind it"),
             pretended.name_option("--phantom-gpu", "Play the run on a GPU of configs/gpus.yaml that is not there"),
             pretended.memory_option("with --phantom-gpu NAME"),
             {"--placement", placement},

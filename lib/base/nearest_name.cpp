@@ -46,12 +46,32 @@ std::vector<std::string> beginning_with(const std::string& letters, const std::v
 
 }  // namespace
 
+std::string plain_name(std::string_view name) {
+  const auto is_digit = [&](size_t at) { return at < name.size() && name[at] >= '0' && name[at] <= '9'; };
+  const auto is_letter = [](unsigned char c) { return c < 128 && std::isalpha(c) != 0; };
+  std::string plain;
+  char last = ' ';  // a letter as 'a', a part of a number as '0'
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool is_point = name[i] == '.' && i > 0 && is_digit(i - 1) && is_digit(i + 1);
+    const char kind = is_digit(i) || is_point ? '0' : is_letter(static_cast<unsigned char>(name[i])) ? 'a' : ' ';
+    if (kind == ' ') continue;
+    const bool goes_on =
+        kind == last && (kind == 'a' || is_digit(i - 1) || (name[i - 1] == '.' && i > 1 && is_digit(i - 2)));
+    if (!plain.empty() && !goes_on) plain += ' ';
+    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+    last = kind;
+  }
+  return plain;
+}
+
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   const std::string letters = letters_of(name);
   if (name.size() > kLongest || letters.empty()) return "";
   const std::string* ending = nullptr;
   const std::string* nearest = nullptr;
-  size_t smallest = std::max<size_t>(2, letters.size() / 3) + 1;
+  // A letter alone stands for a word that it begins ("g": "gpu"); of others half remain.
+  const size_t most = letters.size() == 1 ? 2 : (letters.size() + 1) / 2;
+  size_t smallest = std::min(std::max<size_t>(2, letters.size() / 3), most) + 1;
   for (const std::string& candidate : candidates) {
     const std::string other = letters_of(candidate);
     if (other == letters) return candidate;

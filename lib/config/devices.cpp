@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -141,6 +142,44 @@ void read_gpu(const Entry& section, std::map<std::string, GpuSpec>& gpus, Proble
   gpus[gpu.name] = gpu;
 }
 
+// "NVIDIA GeForce RTX 4090", "rtx4090", "4090": "4090".
+std::string without_makers(const std::string& name) {
+  std::istringstream words(plain_name(name));
+  std::string rest;
+  for (std::string word; words >> word;) {
+    for (const std::string_view maker : {"nvidia", "geforce", "tesla", "quadro", "rtx"}) {
+      if (rest.empty() && word.starts_with(maker)) word.erase(0, maker.size());
+    }
+    if (!word.empty()) rest += (rest.empty() ? "" : " ") + word;
+  }
+  return rest;
+}
+
+// wanted: without words of the maker. A name without the size that sets a GPU apart in the list means none of them; one
+// with the size that it has is its own.
+bool is_called(const GpuSpec& gpu, const std::string& wanted) {
+  const std::string key = without_makers(gpu.name), product = without_makers(gpu.product);
+  const bool tells_size = product.ends_with(" gb") || !key.ends_with(" gb");
+  if (wanted.empty() || wanted == key || (tells_size && wanted == product)) return !wanted.empty();
+  if (!wanted.ends_with(" gb") || !wanted.starts_with(key + " ")) return false;
+  double gigabytes = 0;
+  std::istringstream(wanted.substr(key.size())) >> gigabytes;
+  return plain_name(format_number(gigabytes) + "GB") == wanted.substr(key.size() + 1) &&
+         std::abs(static_cast<double>(gpu.memory_bytes) / kGiB / gigabytes - 1) < 0.1;
+}
+
+// "MI300X", "RX 7900 XTX", "M3 Max", "Gaudi 3": of other makers.
+bool is_of_others(const std::string& name) {
+  std::istringstream words(plain_name(name));
+  std::string first, number;
+  words >> first >> number;
+  const auto begins = [&](std::string_view maker) { return first.starts_with(maker); };
+  constexpr std::array kMakers{"amd", "radeon", "instinct", "intel", "apple", "gaudi", "ascend"};
+  constexpr std::array kOther{"rx", "mi", "arc", "tpu", "tpuv"};
+  return std::any_of(kMakers.begin(), kMakers.end(), begins) ||
+         std::find(kOther.begin(), kOther.end(), first) != kOther.end() || (first == "m" && number.size() == 1);
+}
+
 }  // namespace
 
 bool has_bf16(const std::string& compute_capability) { return number_of(compute_capability) >= 80; }
@@ -164,18 +203,23 @@ std::map<std::string, GpuSpec> load_gpus(const std::filesystem::path& yaml) {
 }
 
 const GpuSpec& find_gpu(const std::map<std::string, GpuSpec>& gpus, const std::string& name) {
-  const auto same = [](const std::string& a, const std::string& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-  };
+  if (const auto exact = gpus.find(name); exact != gpus.end()) return exact->second;
   std::vector<std::string> known;
+  const GpuSpec* found = nullptr;
   for (const auto& [key, gpu] : gpus) {
-    if (same(key, name)) return gpu;
+    if (plain_name(key) == plain_name(name)) return gpu;
     known.push_back(key);
+    if (!is_called(gpu, without_makers(name))) continue;
+    if (found != nullptr)
+      throw UsageError("'" + printable(name) + "' may be " + found->name + " or " + key, "name one");
+    found = &gpu;
   }
+  if (found != nullptr) return *found;
+  const std::string unknown = "unknown GPU '" + printable(name) + "'",
+                    list = "`fathom list gpus` names those of configs/gpus.yaml";
+  if (is_of_others(name)) throw UsageError(unknown + ": fathom knows NVIDIA's alone, as its LibTorch does", list);
   const std::string meant = did_you_mean(name, known);
-  throw UsageError("unknown GPU '" + printable(name) + "'",
-                   (meant.empty() ? "" : meant + " ") + "`fathom list gpus` names those of configs/gpus.yaml");
+  throw UsageError(unknown, (meant.empty() ? "" : meant + " ") + list);
 }
 
 }  // namespace fathom::config

@@ -39,7 +39,8 @@ bool is_supported(const std::string& compute_capability);
 
 // Reads the list. Throws UsageError that tells everything that is wrong with it.
 std::map<std::string, GpuSpec> load_gpus(const std::filesystem::path& yaml);
-// The GPU of that name, letter case aside; throws UsageError that names the known ones.
+// The GPU of that name, or of CUDA's, whatever the case, the separators and words of the maker before it ("4090",
+// "rtx4090"). Throws UsageError that names the known ones, or those that are called so where they are several.
 const GpuSpec& find_gpu(const std::map<std::string, GpuSpec>& gpus, const std::string& name);
 
 }  // namespace fathom::config

@@ -16,8 +16,10 @@ struct UnknownKey {
   std::string message;
   std::string remedy;
   std::string_view meant = {};  // the key of ours that was probably meant; empty if none was
+  bool is_foreign = false;      // other tools have it
 };
-UnknownKey explain_unknown_key(std::string_view name);
+// value: beside it, where there is one; some say more than their key.
+UnknownKey explain_unknown_key(std::string_view name, const Value* value = nullptr);
 
 // Another tool's value of one of our keys; nothing if the value is not a known stranger.
 std::optional<Mismatch> foreign_value(std::string_view key, const Value& value);

@@ -48,7 +48,11 @@ constexpr ForeignKey kForeignKeys[] = {
     {"adapter", "method", "values are full and lora"},
     {"finetuning_type", "method", "values are full and lora"},
     {"peft_type", "method", "values are full and lora"},
-    {"use_peft", "method", "values are full and lora"},
+    {"use_peft", "method", "true is method: lora"},
+    {"lora", "method", "true is method: lora"},
+    {"use_lora", "method", "true is method: lora"},
+    {"qlora", "method", "true is method: lora with load_in_4bit: true"},
+    {"use_qlora", "method", "true is method: lora with load_in_4bit: true"},
     {"r", "lora_r"},
     {"rank", "lora_r"},
     {"lora_rank", "lora_r"},
@@ -354,18 +358,27 @@ const Row* find(const Row (&rows)[N], std::string_view Row::*column, std::string
 
 }  // namespace
 
-UnknownKey explain_unknown_key(std::string_view name) {
+UnknownKey explain_unknown_key(std::string_view name, const Value* value) {
   constexpr std::string_view kPage = "docs/config.md lists the keys";
-  if (const auto* row = find(kUnsupported, &Unsupported::name, name)) {
-    return {"not supported yet", std::string(row->remedy)};
+  UnknownKey unknown;
+  unknown.is_foreign = true;
+  if (name == "dry_run") {
+    unknown.message = "a command here";
+    unknown.remedy = "`fathom estimate` with the same words plans the run and trains nothing";
+  } else if (const auto* row = find(kUnsupported, &Unsupported::name, name)) {
+    unknown.message = "not supported yet";
+    unknown.remedy = row->remedy;
+  } else if (const auto* row = find(kParallelisms, &Parallelism::name, name)) {
+    unknown.message = "not supported yet";
+    unknown.remedy = "this is " + std::string(row->kind) + std::string(kOtherParallelism);
+  } else if (const auto* row = find(kForeignKeys, &ForeignKey::theirs, name)) {
+    const std::optional<Mismatch> foreign = value == nullptr ? std::nullopt : foreign_value(row->ours, *value);
+    const std::string note = foreign ? foreign->remedy : std::string(row->note);
+    unknown.message = "another tool's name";
+    unknown.remedy = "here it is " + std::string(row->ours) + (note.empty() ? "" : " (" + note + ")");
+    unknown.meant = row->ours;
   }
-  if (const auto* row = find(kParallelisms, &Parallelism::name, name)) {
-    return {"not supported yet", "this is " + std::string(row->kind) + std::string(kOtherParallelism)};
-  }
-  if (const auto* row = find(kForeignKeys, &ForeignKey::theirs, name)) {
-    const std::string note = row->note.empty() ? "" : " (" + std::string(row->note) + ")";
-    return {"another tool's name", "here it is " + std::string(row->ours) + note, row->ours};
-  }
+  if (!unknown.message.empty()) return unknown;
   std::vector<std::string> known;
   for (const Key& key : keys()) known.emplace_back(key.name);
   const std::string nearest = nearest_name(name, known);

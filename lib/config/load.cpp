@@ -21,7 +21,7 @@ namespace {
 constexpr Position kCommandLine{0, 0, true};
 
 void refuse_unknown_key(const Entry& entry, Problems& problems) {
-  const UnknownKey unknown = explain_unknown_key(entry.key);
+  const UnknownKey unknown = explain_unknown_key(entry.key, &entry.value);
   problems.add(entry.at, entry.key, unknown.message, unknown.remedy);
   if (!unknown.meant.empty()) problems.involve(unknown.meant);
 }
@@ -128,19 +128,16 @@ RunConfig assemble(const std::vector<Entry>& entries, const std::vector<std::str
   return assembly.finish(purpose);
 }
 
-// The word after the command is key=value, or a data file, or a folder.
+// The word after the command is key=value.
 void refuse_other_subjects(const std::filesystem::path& path) {
   constexpr const char* kExpected = ": expected a YAML file of key: value lines";
   const std::string name = path.string();
   const size_t equals = name.find('=');
   std::error_code absent;
-  if (std::filesystem::is_directory(path, absent)) {
-    throw UsageError(name + " is a folder" + kExpected, "write model_name_or_path: " + name + " into one");
-  }
   if (equals != std::string::npos && find_key(name.substr(0, equals)) != nullptr &&
       !std::filesystem::exists(path, absent)) {
     throw UsageError(printable(name) + " stands where the config belongs" + kExpected,
-                     "name that first, and key=value after it; the file may be empty");
+                     "name that first, or the model's folder, and key=value after it");
   }
 }
 
@@ -189,13 +186,13 @@ RunConfig load_config(const std::filesystem::path& yaml, const std::vector<std::
 }
 
 RunConfig config_of_model(const std::string& model_name_or_path, const std::vector<std::string>& overrides,
-                          Purpose purpose) {
+                          Purpose purpose, std::set<std::string>* given) {
   Problems problems("");
   Entry model{"model_name_or_path", kCommandLine, {}};
   model.value.kind = Value::Kind::kScalar;
   model.value.text = model_name_or_path;
   model.value.at = kCommandLine;
-  return assemble({model}, overrides, purpose, problems);
+  return assemble({model}, overrides, purpose, problems, given);
 }
 
 }  // namespace fathom::config

@@ -27,7 +27,7 @@ RunConfig load_config(const std::filesystem::path& yaml, const std::vector<std::
                       Purpose purpose = Purpose::kTrain, std::set<std::string>* given = nullptr);
 // The same without a file: the model, the overrides, and defaults.
 RunConfig config_of_model(const std::string& model_name_or_path, const std::vector<std::string>& overrides,
-                          Purpose purpose = Purpose::kEstimate);
+                          Purpose purpose = Purpose::kEstimate, std::set<std::string>* given = nullptr);
 // The same from a text; file: how messages call it.
 RunConfig parse_config(std::string_view yaml, const std::string& file, const std::vector<std::string>& overrides,
                        Purpose purpose = Purpose::kTrain, std::set<std::string>* given = nullptr);

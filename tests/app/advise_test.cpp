@@ -286,8 +286,8 @@ TEST_F(Advise, RefusesQuestionsWithoutAnAnswer) {
     return outcome.errors;
   };
   EXPECT_THAT(told("--vary rank"), HasSubstr("only adapters have a rank; add method=lora"));
-  EXPECT_THAT(told("--budget 24G"), HasSubstr("--budget: '24G' is not a size"));
-  EXPECT_THAT(told("--budget 0"), HasSubstr("at least 1 MiB"));
+  EXPECT_THAT(told("--budget 24G"), HasSubstr("--budget: expected a size from 1 MiB to 8 TiB, got '24G'; write"));
+  EXPECT_THAT(told("--budget 0"), HasSubstr("from 1 MiB"));
   EXPECT_THAT(told("--vary depth"), HasSubstr("depth"));
   EXPECT_THAT(told("--vary batch --keep method"), HasSubstr("--keep is used only with --vary techniques"));
   EXPECT_THAT(told("per_device_train_batch_size=1000000 gradient_accumulation_steps=1000000"),

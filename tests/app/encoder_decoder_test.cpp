@@ -124,6 +124,14 @@ TEST_F(EncoderDecoder, IsMeasuredAsPlanned) {
               AllOf(HasSubstr("max_length 6"), HasSubstr("max_target_length"), HasSubstr("were cut")));
 }
 
+TEST_F(EncoderDecoder, IsUsedAsTrainTells) {
+  const Outcome whole = run("train run.yaml output_dir=whole");
+  EXPECT_EQ(run_next(whole, "data.jsonl"), 2) << whole.output << whole.errors;
+  const Outcome adapted =
+      run("train run.yaml model_name_or_path=whole random_init=false method=lora lora_r=4 output_dir=adapter");
+  EXPECT_EQ(run_next(adapted, "data.jsonl"), 2) << adapted.output << adapted.errors;
+}
+
 TEST_F(EncoderDecoder, Learns) {
   ASSERT_EQ(run("train run.yaml learning_rate=0.01").status, 0);
   std::vector<double> losses;

@@ -180,6 +180,35 @@ TEST_F(Estimate, TellsTheNearestKnownModel) {
               AllOf(HasSubstr("lama-2-7b"), HasSubstr("did you mean llama-2-7b?"), HasSubstr("fathom list models")));
 }
 
+// Of another size or version nothing is the same; of a family that is not here nothing need be downloaded.
+TEST_F(Estimate, ProposesNoModelOfAnotherSize) {
+  const auto told = [&](const std::string& name) {
+    const Outcome outcome = run("estimate " + name + " --gpu H100", "HF_HUB_CACHE=$PWD/none ");
+    EXPECT_EQ(outcome.status, 2) << name << outcome.output;
+    return outcome.errors;
+  };
+  for (const char* name : {"gemma-3-99b", "qwen3-5b", "qwen2-58b", "llama-3.5-8b", "llama-5-8b"}) {
+    EXPECT_THAT(told(name), Not(HasSubstr("did you mean"))) << name;
+  }
+  EXPECT_THAT(told("llama31-8b"), HasSubstr("did you mean llama-3.1-8b?"));
+  EXPECT_THAT(told("gemma-3"), HasSubstr("did you mean gemma-3-1b or gemma-3-270m?"));
+  for (const char* name :
+       {"qwen3.5", "openai/gpt-oss-20b", "gpt-oss-120b", "google/gemma-3n-E4B-it", "google/gemma-2b-it",
+        "meta-llama/Llama-3.2-11B-Vision-Instruct", "deepseek-ai/DeepSeek-V3.1", "Qwen/Qwen3-VL-8B-Instruct",
+        "ibm-granite/granite-4.0-h-tiny", "moonshotai/Kimi-K2-Instruct"}) {
+    EXPECT_THAT(told(name), AllOf(HasSubstr("is of no family that fathom trains"), HasSubstr("fathom phantom"),
+                                  Not(HasSubstr("hf download"))))
+        << name;
+  }
+  for (const char* name : {"google/gemma-3-4b-it", "gemma-3-27b", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"}) {
+    EXPECT_THAT(told(name), AllOf(HasSubstr("text part"), HasSubstr("docs/models.md"))) << name;
+  }
+  EXPECT_THAT(run("estimate deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "HF_HUB_CACHE=$PWD/none ").errors,
+              HasSubstr("hf download"));
+  const std::string kept = "--inference --json";
+  EXPECT_EQ(run("estimate Llama3.2-1B " + kept).output, run("estimate llama-3.2-1b " + kept).output);
+}
+
 // By the names that the hub has for it, as an argument and in a run's own YAML, before anything is downloaded.
 TEST_F(Estimate, FindsAShapeByItsNameOnTheHub) {
   const std::string no_cache = "HF_HUB_CACHE=$PWD/none ";

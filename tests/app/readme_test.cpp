@@ -95,7 +95,7 @@ TEST_F(Readme, TellsHowFarOffRulesOfThumbAre) {
 }
 
 TEST_F(Readme, TellsTheShareOfTheLoss) {
-  const std::regex losses(R"(evaluation loss: ([\d.]+)[a-z ]*-> ([\d.]+)[a-z ]*\((.*)\))");
+  const std::regex losses(R"(evaluation loss: ([\d.]+) before training -> ([\d.]+) of the final weights \((.*)\))");
   int found = 0;
   for (const std::string& line : lines_from(text_, "evaluation loss: ")) {
     const std::vector<std::string> cells = matches(line, losses);

@@ -46,6 +46,22 @@ class ProgramTest : public ::testing::Test {
     outcome.errors = read_file(folder_ / "stderr.txt");
     return outcome;
   }
+  // Runs what `train` has told to do next, its stand-ins for a text and a file replaced; returns how many commands.
+  int run_next(const Outcome& trained, const std::string& file) {
+    int commands = 0;
+    for (size_t at = trained.output.find("next: "); at < trained.output.size();) {
+      const size_t start = trained.output.find("fathom ", at), end = trained.output.find('\n', at);
+      std::string command = trained.output.substr(start + 7, end - start - 7);
+      if (const size_t stand_in = command.find("FILE"); stand_in != std::string::npos) {
+        command.replace(stand_in, 4, file);
+      }
+      const Outcome outcome = run(command + (command.starts_with("generate") ? " --max-new-tokens 2" : ""));
+      EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.errors;
+      ++commands;
+      at = end + 1;
+    }
+    return commands;
+  }
   void write(const std::string& name, const std::string& text) {
     std::filesystem::create_directories((folder_ / name).parent_path());
     write_file_atomically(folder_ / name, text);

@@ -2,6 +2,8 @@
 // holds.
 #include <gmock/gmock.h>
 
+#include <regex>
+
 #include "base/hash.h"
 #include "base/json.h"
 #include "tests/app/run.h"
@@ -272,6 +274,58 @@ TEST_F(Train, ADamagedBestModelIsToldAndTheLastOneWritten) {
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"),
             hash_file(folder_ / "out" / "checkpoint-6" / "model.safetensors"));
   EXPECT_TRUE(fs::exists(folder_ / "out" / "report.html"));
+}
+
+// What a file would say the words do; what is missing is told by its key.
+TEST_F(Train, TakesAModelsFolderWithKeysBehindIt) {
+  const std::string keys = " device=cpu train_file=data.jsonl max_steps=2 save_strategy=no logging_steps=1";
+  const Outcome missing = run("train model max_steps=2");
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_THAT(missing.errors, AllOf(HasSubstr("train_file"), HasSubstr("output_dir"), Not(HasSubstr("YAML"))));
+  const Outcome trained = run("train model output_dir=words" + keys);
+  ASSERT_EQ(trained.status, 0) << trained.errors;
+  write("same.yaml", "model_name_or_path: model\noutput_dir: file\n");
+  ASSERT_EQ(run("train same.yaml" + keys).status, 0);
+  EXPECT_EQ(hash_file(folder_ / "words/model.safetensors"), hash_file(folder_ / "file/model.safetensors"));
+  EXPECT_EQ(run("preview model train_file=data.jsonl").output, run("preview same.yaml train_file=data.jsonl").output);
+  EXPECT_THAT(run("preview model").errors, HasSubstr("train_file"));
+  EXPECT_THAT(run("train words/model.safetensors").errors, HasSubstr("words/model.safetensors"));
+  fs::create_directory(folder_ / "empty");
+  EXPECT_THAT(run("train empty output_dir=o" + keys).errors, HasSubstr("empty"));
+}
+
+// Full training and an adapter, evaluated or not; a folder whose name a shell would take apart.
+TEST_F(Train, TellsWhatComesNextAsItRuns) {
+  const std::string once = "train run.yaml max_steps=2 save_strategy=no eval_strategy=no eval_on_start=false ";
+  const std::string no_data = "validation_file= ";
+  for (const std::string settings : {"", "method=lora lora_r=2 "}) {
+    const Outcome trained = run(once + no_data + settings + "\"output_dir=it's here/" + settings.substr(0, 6) + "x\"");
+    ASSERT_EQ(trained.status, 0) << trained.errors;
+    EXPECT_EQ(run_next(trained, "data.jsonl"), 2) << trained.output;
+    EXPECT_THAT(trained.output, HasSubstr(settings.empty() ? "fathom eval" : "--merge --out"));
+  }
+  const Outcome evaluated = run(once + "output_dir=evaluated");
+  EXPECT_THAT(evaluated.output, HasSubstr("      fathom eval evaluated\n"));
+  EXPECT_EQ(run_next(evaluated, ""), 2);
+}
+
+// The first and the last are held against each other where they are two.
+TEST_F(Train, OneEvaluationIsHeldAgainstNothing) {
+  const auto told = [&](const std::string& settings) {
+    const Outcome outcome = run("train run.yaml save_strategy=no output_dir=" + settings);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    const size_t at = outcome.output.find("evaluation loss: ");
+    if (at == std::string::npos) return std::string("none");
+    std::string line = outcome.output.substr(at, outcome.output.find('\n', at) - at);
+    return std::regex_replace(line, std::regex("[0-9]+[.][0-9]+"), "L");
+  };
+  EXPECT_EQ(told("a eval_on_start=false eval_steps=6"), "evaluation loss: L of the final weights");
+  EXPECT_EQ(told("b eval_on_start=false eval_steps=4"), "evaluation loss: L after step 4");
+  EXPECT_EQ(told("c eval_strategy=no"), "evaluation loss: L before training");
+  EXPECT_THAT(told("d"),
+              AllOf(HasSubstr("evaluation loss: L before training -> L of the final weights ("), HasSubstr(" %)")));
+  EXPECT_THAT(told("e eval_steps=4"), HasSubstr("L before training -> L after step 4 ("));
+  EXPECT_EQ(told("f eval_strategy=no eval_on_start=false"), "none");
 }
 
 TEST_F(Train, EvalReadsWhatItEvaluatesAndNoMore) {

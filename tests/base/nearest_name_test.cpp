@@ -26,12 +26,24 @@ TEST(NearestName, NamesThatGoOnAreToldTogether) {
 }
 
 TEST(NearestName, OfNothingNearIsNothing) {
+  EXPECT_EQ(nearest_name("M3", {"L4"}), "") << "of two letters two are others";
   EXPECT_EQ(nearest_name("Voodoo2", {"H100", "RTX-4090"}), "");
   EXPECT_EQ(nearest_name("", {"H100"}), "");
   EXPECT_EQ(nearest_name("--", {"H100"}), "");
   EXPECT_EQ(nearest_name("H100", {}), "");
   EXPECT_EQ(nearest_name(std::string(1000000, 'h'), {std::string(1000000, 'h')}), "") << "it is no name";
   EXPECT_EQ(did_you_mean("Voodoo2", {"H100"}), "");
+}
+
+TEST(PlainName, LeavesOutWhatPeopleWriteOtherwise) {
+  EXPECT_EQ(plain_name("RTX-4070-Ti-SUPER"), plain_name("rtx4070 TiSuper"));
+  EXPECT_EQ(plain_name("Llama3.1-8B"), "llama 3.1 8 b");
+  EXPECT_EQ(plain_name("llama-3.1-8b"), "llama 3.1 8 b");
+  EXPECT_EQ(plain_name("mistral_7b_v0.3."), "mistral 7 bv 0.3");
+  EXPECT_NE(plain_name("qwen2-57b"), plain_name("qwen2.5-7b"));
+  EXPECT_NE(plain_name("llama-3-18b"), plain_name("llama-31-8b"));
+  EXPECT_EQ(plain_name("3-.5"), "3 5");
+  EXPECT_EQ(plain_name("--é"), "");
 }
 
 }  // namespace

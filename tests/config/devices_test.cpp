@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <regex>
+
 #include "base/error.h"
 #include "base/file.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string problems(const std::string& yaml) {
   const auto path = std::filesystem::temp_directory_path() / ("fathom_gpus_" + std::to_string(getpid()));
@@ -25,6 +28,14 @@ std::string problems(const std::string& yaml) {
   }
   std::filesystem::remove(path);
   return said;
+}
+
+std::string refusal(const std::map<std::string, GpuSpec>& gpus, const std::string& name) {
+  try {
+    return "found " + find_gpu(gpus, name).name;
+  } catch (const UsageError& error) {
+    return error.what();
+  }
 }
 
 TEST(Devices, TheShippedListIsSound) {
@@ -73,11 +84,39 @@ TEST(Devices, UnknownNamesAreToldTheNearest) {
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown GPU 'Voodoo2'"), HasSubstr("fathom list gpus")));
   }
-  try {
-    find_gpu(gpus, "RTX4090");
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("did you mean RTX-4090?"));
+  for (const char* name : {"MI300X", "M3", "M3 Max", "RX 7900 XTX", "AMD Instinct MI250", "Gaudi3", "Apple M2"}) {
+    EXPECT_THAT(refusal(gpus, name), AllOf(HasSubstr("NVIDIA's alone"), Not(HasSubstr("did you mean")))) << name;
+  }
+  EXPECT_THAT(refusal(gpus, "M40"), Not(HasSubstr("NVIDIA's alone")));
+  EXPECT_THAT(refusal(gpus, "A100"), HasSubstr("did you mean A100-40GB or A100-80GB?"));
+  EXPECT_THAT(refusal(gpus, "RTX 4060 Ti"), HasSubstr("did you mean RTX-4060-Ti-16GB?")) << "there is one of 8 GB";
+  EXPECT_THAT(refusal(gpus, "3060 8GB"), HasSubstr("unknown GPU"));
+  EXPECT_THAT(refusal(gpus, "RTX"), HasSubstr("unknown GPU"));
+  std::map<std::string, GpuSpec> nines;
+  for (const char* nine : {"RTX-9", "Quadro-9"}) nines[nine].name = nine;
+  EXPECT_THAT(refusal(nines, "9"), HasSubstr("'9' may be Quadro-9 or RTX-9"));
+}
+
+// Each by its key and by CUDA's name, as people write them.
+TEST(Devices, NamesAreTakenHoweverTheyAreSpelt) {
+  const auto gpus = load_gpus(FATHOM_SOURCE_DIR "/configs/gpus.yaml");
+  const std::pair<const char*, const char*> spelt[] = {{"4090", "RTX-4090"},     {"rtx4090", "RTX-4090"},
+                                                       {"RTX 4090", "RTX-4090"}, {"GeForce RTX 4090", "RTX-4090"},
+                                                       {"3060", "RTX-3060"},     {"3060 12GB", "RTX-3060"},
+                                                       {"h100", "H100"},         {"NVIDIA H100", "H100"},
+                                                       {"h100 80gb", "H100"},    {"H100 PCIe", "H100-PCIe"},
+                                                       {"a6000", "RTX-A6000"},   {"A100 80GB", "A100-80GB"},
+                                                       {"Tesla T4", "T4"},       {"4070ti super", "RTX-4070-Ti-SUPER"},
+                                                       {"3090Ti", "RTX-3090-Ti"}};
+  for (const auto& [name, key] : spelt) EXPECT_EQ(find_gpu(gpus, name).name, key) << name;
+  for (const auto& [key, gpu] : gpus) {
+    std::string together = key, lower = key;
+    std::erase(together, '-');
+    for (char& c : lower) c = c == '-' ? ' ' : static_cast<char>(std::tolower(c));
+    EXPECT_EQ(find_gpu(gpus, lower).name, key);
+    const bool joins_numbers = std::regex_search(key, std::regex("[0-9]-[0-9]"));
+    EXPECT_EQ(find_gpu(gpus, joins_numbers ? key : together).name, key);
+    EXPECT_EQ(find_gpu(gpus, key.ends_with("Ti-16GB") ? key : gpu.product).name, key);
   }
 }
 

@@ -177,6 +177,14 @@ TEST(Foreign, OurOwnValuesAreNoStrangers) {
   }
 }
 
+// Whose value says more than the key.
+TEST(Foreign, AKeyIsExplainedWithItsValue) {
+  EXPECT_THAT(told("adapter: qlora"), HasSubstr("here it is method (write lora, and load_in_4bit: true)"));
+  EXPECT_THAT(told("finetuning_type: lora"), HasSubstr("here it is method (values are full and lora)"));
+  EXPECT_THAT(told("lora: true"), HasSubstr("here it is method (true is method: lora)"));
+  EXPECT_THAT(told("dry_run: true"), HasSubstr("a command here; `fathom estimate`"));
+}
+
 TEST(Foreign, NearMissesAreToldTheNearestKey) {
   EXPECT_THAT(told("learning-rate: 1"), HasSubstr("did you mean learning_rate?"));
   EXPECT_THAT(told("Lora_R: 1"), HasSubstr("did you mean lora_r?"));
