@@ -192,7 +192,7 @@ const schedule::Schedule& Planner::schedule_of(const config::RunConfig& run) {
 schedule::Schedule Planner::make_schedule(const config::RunConfig& run) {
   if (!has_data()) {
     const schedule::BatchShape batch = schedule::largest_batch(run, inputs_.architecture);
-    return schedule::imagined_schedule({schedule::StepShape(run.gradient_accumulation_steps, batch)}, {});
+    return schedule::imagined_schedule({schedule::accumulated(run, batch)}, {});
   }
   return schedule::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
                                  train::start_of(run, inputs_, std::nullopt), schedule::played_on(gpu_.has_value()));

@@ -3,6 +3,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <limits>
+
 #include "app/allocator_settings.h"
 #include "app/calibrations.h"
 #include "app/engine.h"
@@ -42,17 +44,16 @@ namespace {
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const config::RunConfig& config, const arch::Architecture& architecture) {
   const schedule::BatchShape batch = schedule::largest_batch(config, architecture);
-  return plan::make_workload(
-      config, architecture,
-      schedule::imagined_schedule({schedule::StepShape(config.gradient_accumulation_steps, batch)}, {}));
+  return plan::make_workload(config, architecture,
+                             schedule::imagined_schedule({schedule::accumulated(config, batch)}, {}));
 }
 
-plan::Workload workload_of(const config::RunConfig& config, const schedule::RunInputs& inputs, bool on_gpu) {
+// played: as schedule::make_schedule has it.
+plan::Workload workload_of(const config::RunConfig& config, const schedule::RunInputs& inputs, int64_t played) {
   if (inputs.train.empty()) return full_batches(config, inputs.architecture);
-  return plan::make_workload(
-      config, inputs.architecture,
-      schedule::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
-                              train::start_of(config, inputs, std::nullopt), schedule::played_on(on_gpu)));
+  return plan::make_workload(config, inputs.architecture,
+                             schedule::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
+                                                     train::start_of(config, inputs, std::nullopt), played));
 }
 
 // Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA
@@ -128,7 +129,8 @@ int print_kernels(const Estimate& invocation, const config::RunConfig& run, cons
     throw UsageError("--kernels of several processes: how they share the model is not said",
                      "add strategy=ddp or strategy=fsdp");
   }
-  const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, gpu.has_value())};
+  const play::Subject subject{run, inputs.architecture, *inputs.folder,
+                              workload_of(run, inputs, schedule::played_on(gpu.has_value()))};
   const plan::KernelList list = [&] {
     const Waiting waiting("planning");
     return gpu ? play::kernels_on_gpu(subject, {.gpu = *gpu}, ask_phantom_children()) : play::kernels_on_cpu(subject);
@@ -139,14 +141,16 @@ int print_kernels(const Estimate& invocation, const config::RunConfig& run, cons
 }
 
 plan::Plan estimated_plan(const config::RunConfig& run, const schedule::RunInputs& inputs,
-                          const std::optional<config::GpuSpec>& gpu, const std::optional<int>& placements,
+                          const std::optional<config::GpuSpec>& gpu, const Estimate& invocation,
                           plan::Detail detail = plan::Detail::kTimeline) {
   constexpr int kPlacements = 4;
   const Waiting waiting("planning");
-  const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, gpu.has_value())};
+  const int64_t played = invocation.whole ? std::numeric_limits<int64_t>::max() : schedule::played_on(gpu.has_value());
+  const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, played)};
   if (!gpu) return plan_for_cpu(subject, run.num_processes);
-  const play::GpuRoom room{
-      .gpu = *gpu, .placements = placements.value_or(expands_segments() ? 1 : kPlacements), .detail = detail};
+  const play::GpuRoom room{.gpu = *gpu,
+                           .placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements),
+                           .detail = detail};
   return plan_for_gpu(subject, with_operator_times(room, run));
 }
 
@@ -176,14 +180,14 @@ int run_estimate(const Estimate& invocation) {
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);
   const plan::Plan plan = plan_with_strategy(planned, /*group=*/nullptr, [&](const config::RunConfig& run) {
-    return estimated_plan(run, inputs, gpu, invocation.placements);
+    return estimated_plan(run, inputs, gpu, invocation);
   });
   config.strategy = planned.strategy;
   const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
   const auto plan_of = [&](const config::RunConfig& run) {
-    return estimated_plan(run, inputs, gpu, invocation.placements, plan::Detail::kArithmetic);
+    return estimated_plan(run, inputs, gpu, invocation, plan::Detail::kArithmetic);
   };
   const std::vector<Faster> faster =
       gpu ? faster_settings(planned, inputs.architecture, *gpu, plan, outlook, question, plan_of)

@@ -41,6 +41,7 @@ class Estimate final : public Invocation {
         {"--page", page, "FILE.html", "Also a page with the step's memory over time"},
         {"--kernels", kernels, "", "Instead: what a step gives the device to do, and how long it takes at least"},
         {"--attention", attention, "", "Instead: attention over lengths, flash against math, timed here"},
+        {"--whole", whole, "", "Play every step, however long that takes: exact where a long run else has a bound"},
         json_option(json),
         words.overrides_option()};
   }
@@ -103,6 +104,7 @@ class Estimate final : public Invocation {
   bool price_alone = false;       // of the budget's GPU hours, for which nothing need be planned
   std::optional<int> placements;  // of segments, for the ranges of allocated and reserved bytes; unset: as many as
                                   //   can differ
+  bool whole = false;             // nothing of the run is represented
   bool json = false;
   bool inference = false;      // memory to use the model, instead of to train it
   bool explain = false;        // how the figures come about, besides

@@ -5,6 +5,7 @@
 
 #include "config/checks.h"
 #include "config/keys.h"
+#include "config/value.h"
 
 namespace fathom::config {
 namespace {
@@ -68,6 +69,7 @@ And those that the files decide:
 
 std::string keys_page() {
   std::string page = kIntroduction;
+  page += "A whole number for which no upper bound is named is at most " + std::to_string(kLargestInteger) + ".\n";
   std::string_view group;
   for (const Key& key : keys()) {
     if (key.group != group) {

@@ -18,7 +18,6 @@
 namespace fathom::config {
 namespace {
 
-constexpr int64_t kLargestInteger = std::numeric_limits<int32_t>::max();
 constexpr double kLargestNumber = std::numeric_limits<float>::max();
 constexpr double kSmallestNumber = std::numeric_limits<float>::min();
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -14,6 +15,9 @@ namespace fathom::config {
 
 template <typename T>
 using Read = std::variant<T, Mismatch>;
+
+// No whole number of a config is above it.
+inline constexpr int64_t kLargestInteger = std::numeric_limits<int32_t>::max();
 
 // The numbers that a key takes.
 struct Range {

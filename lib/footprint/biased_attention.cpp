@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "arch/attention_by_scores.h"
+
 namespace fathom::footprint {
 namespace {
 
@@ -14,7 +16,7 @@ class Attention {
       : step_(step),
         sizes_(sizes),
         groups_(sizes.rows * sizes.heads),
-        at_once_(queries_at_once(groups_, sizes.queries, sizes.keys)) {}
+        at_once_(arch::queries_at_once(groups_, sizes.queries, sizes.keys)) {}
 
   Footprint footprint() const {
     Footprint footprint;

@@ -1,20 +1,11 @@
 // What attention with a bias of its scores keeps and takes (ops/biased_attention.h).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "footprint/footprint.h"
 
 namespace fathom::footprint {
-
-// Scores that are there at a time: 16 MiB in FP32.
-inline constexpr int64_t kScoresAtOnce = int64_t{1} << 22;
-
-// Of so many groups, each with so many queries and keys.
-inline int64_t queries_at_once(int64_t groups, int64_t queries, int64_t keys) {
-  return std::clamp<int64_t>(kScoresAtOnce / (groups * keys), 1, queries);
-}
 
 struct BiasedAttentionSizes {
   int64_t rows = 1, heads = 0, key_heads = 0, head_size = 0;

@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "arch/attention_by_scores.h"
 #include "cpu/attention_scores.h"
-#include "footprint/biased_attention.h"
 #include "ops/dropout.h"
 #include "ops/matrix_product.h"
 #include "ops/rows.h"
@@ -180,7 +180,7 @@ class ByOperators : public ScoreStretches {
 
 }  // namespace
 
-int64_t Pairs::queries_at_once() const { return footprint::queries_at_once(groups() * repeats, queries(), keys()); }
+int64_t Pairs::queries_at_once() const { return arch::queries_at_once(groups() * repeats, queries(), keys()); }
 
 int64_t Pairs::key_heads() const {
   if (scores.by_distance_HN.defined()) return scores.by_distance_HN.size(0) / repeats;

@@ -56,6 +56,7 @@ Json to_json(const schedule::Schedule& schedule) {
           {"all_events", schedule.all_events},
           {"all_shapes", schedule.all_shapes},
           {"of_all", schedule.of_all},
+          {"extent", {schedule.extent.tokens, schedule.extent.source_tokens}},
           {"rank", schedule.rank}};
 }
 
@@ -79,6 +80,7 @@ schedule::Schedule schedule_from_json(const Json& value) {
   schedule.all_events = value.at("all_events").get<bool>();
   schedule.all_shapes = value.at("all_shapes").get<bool>();
   schedule.rank = value.value("rank", int64_t{0});
+  schedule.extent = {value.at("extent").at(0).get<int64_t>(), value.at("extent").at(1).get<int64_t>()};
   schedule.of_all = value.value("of_all", std::vector<int64_t>());
   for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
   for (const int32_t event : schedule.events) {

@@ -7,7 +7,6 @@
 #include "arch/parameter_table.h"
 #include "arch/precision.h"
 #include "arch/storage_schemes.h"
-#include "base/bytes.h"
 #include "base/error.h"
 #include "config/shards.h"
 #include "plan/analytic.h"
@@ -104,23 +103,16 @@ Workload make_workload(const config::RunConfig& config, const arch::Architecture
   refuse_offload(config);
   refuse_fp8_products(architecture, config, parameters);
   Workload workload;
-  workload.steps = schedule::maximal_shapes(schedule.steps, architecture.sliding_window());
+  workload.steps = schedule::maximal_shapes(schedule.steps, schedule::kernel_traits(architecture));
   std::vector<schedule::StepShape> single;
   single.reserve(schedule.evaluation.size());
   for (const schedule::BatchShape& batch : schedule.evaluation) single.push_back({batch});
-  for (const schedule::StepShape& step : schedule::maximal_shapes(single, architecture.sliding_window())) {
+  for (const schedule::StepShape& step : schedule::maximal_shapes(single, schedule::kernel_traits(architecture))) {
     workload.evaluations.push_back(step.front());
   }
   workload.schedule = std::move(schedule);
-  const auto widen = [&](const schedule::BatchShape& batch) {
-    const auto widen_to = [&](int64_t& capacity, int64_t length) {
-      capacity = std::max(capacity, checked_multiply(batch.rows, length, "batch size × length"));
-    };
-    widen_to(workload.capacity_tokens, batch.length);
-    widen_to(workload.capacity_source_tokens, batch.source_length);
-  };
-  for (const schedule::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
-  std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
+  workload.capacity_tokens = workload.schedule.extent.tokens;
+  workload.capacity_source_tokens = workload.schedule.extent.source_tokens;
   workload.shares = config::shard_size(config);
   workload.parameters = parameters.count();
   workload.trained_parameters = parameters.trained_count();

@@ -8,6 +8,7 @@
 
 #include "arch/rotary_frequencies.h"
 #include "base/error.h"
+#include "schedule/frontier.h"
 
 namespace fathom::schedule {
 namespace {
@@ -18,7 +19,17 @@ namespace {
                    "take prompts with completions, or conversations with assistant_only_loss: true");
 }
 
-bool covers(const AnswerShape& large, const AnswerShape& small) {
+bool covers(const AnswerShape& large, const AnswerShape& small, const KernelTraits& traits) {
+  const auto covers_scores = [&](int64_t AnswerShape::*queries, int64_t AnswerShape::*keys) {
+    const auto scores = [&](const AnswerShape& shape) {
+      return scores_at_once(shape.rows * traits.score_heads, shape.*queries, shape.*keys);
+    };
+    return scores(large) >= scores(small);
+  };
+  if (!covers_scores(&AnswerShape::first, &AnswerShape::first) ||
+      !covers_scores(&AnswerShape::source_length, &AnswerShape::source_length)) {
+    return false;
+  }
   return large.rows == small.rows && large.first >= small.first && large.positions >= small.positions &&
          large.source_length >= small.source_length;
 }
@@ -72,13 +83,14 @@ int64_t longest_answer(const config::RunConfig& config, const data::Dataset& val
   return longest;
 }
 
-std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const data::Dataset& validation) {
+std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const data::Dataset& validation,
+                                       const KernelTraits& traits) {
   std::vector<AnswerShape> largest;
   if (!config.predict_with_generate) return largest;
   for (const AnswerBatch& batch : answer_batches(config, validation, longest_answer(config, validation))) {
-    const auto covers_it = [&](const AnswerShape& other) { return covers(other, batch.shape); };
+    const auto covers_it = [&](const AnswerShape& other) { return covers(other, batch.shape, traits); };
     if (std::any_of(largest.begin(), largest.end(), covers_it)) continue;
-    std::erase_if(largest, [&](const AnswerShape& other) { return covers(batch.shape, other); });
+    std::erase_if(largest, [&](const AnswerShape& other) { return covers(batch.shape, other, traits); });
     largest.push_back(batch.shape);
   }
   return largest;

@@ -9,6 +9,7 @@
 #include "arch/architecture.h"
 #include "config/run_config.h"
 #include "data/dataset.h"
+#include "schedule/steps.h"
 
 namespace fathom::schedule {
 
@@ -40,7 +41,8 @@ std::vector<AnswerBatch> answer_batches(const config::RunConfig& config, const d
 int64_t longest_answer(const config::RunConfig& config, const data::Dataset& validation);
 // Of each number of rows (kernels differ by it: one row has products of one token) those that no other exceeds; none
 // where the config asks for no answers.
-std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const data::Dataset& validation);
+std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const data::Dataset& validation,
+                                       const KernelTraits& traits = {});
 
 // Throws UsageError for answers of at most so many tokens that go on beyond the positions that a model has learned,
 // which their prompts do not.

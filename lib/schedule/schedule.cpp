@@ -45,8 +45,8 @@ constexpr size_t kMostEvents = 20'000;  // of a list that is played as it is
 class Scheduler {
  public:
   // most_work: micro-batches, forwards and backwards, that may be played. processes: that share the batches.
-  Scheduler(int64_t window, int64_t most_work, int64_t processes)
-      : window_(window), most_work_(most_work), processes_(processes) {}
+  Scheduler(const KernelTraits& traits, int64_t most_work, int64_t processes)
+      : traits_(traits), most_work_(most_work), processes_(processes) {}
 
   void set_evaluation(const std::vector<BatchShape>& batches, bool others_evaluate_one_more) {
     Numbers<BatchShape> numbers;
@@ -64,19 +64,18 @@ class Scheduler {
   void set_answers(std::vector<AnswerShape> answers) { whole_.answers = std::move(answers); }
 
   // batches: of all processes in it.
-  void step(const StepShape& step, int64_t batches) {
-    const int64_t event = events_++, of_all = batches == std::ssize(step) * processes_ ? 0 : batches;
-    if (of_all > 0 && !uneven_) uneven_ = begin_of({step, of_all});
-    if (event < kFirst) {
-      first_.push_back(begin_of({step, of_all}));
-    } else {
-      by_size_.add(step, event);
-    }
-    largest_.add(step, event);
+  void step(const StepShape& shape, int64_t batches) {
+    const int64_t event = events_++;
+    const Step step{shape, batches == std::ssize(shape) * processes_ ? 0 : batches};
+    if (step.of_all > 0 && !uneven_) uneven_ = step;
+    if (event < kFirst) first_.push_back(step);
+    by_size_.add(shape, event);
+    by_rows_.add(shape, event);
+    for (const BatchShape& batch : shape) whole_.extent.widen(batch);
     if (!fits()) return;
     const size_t known = numbers_.values().size();
-    const int32_t number = numbers_.of({step, of_all});
-    if (numbers_.values().size() > known) work_ += std::ssize(step);
+    const int32_t number = numbers_.of(step);
+    if (numbers_.values().size() > known) work_ += std::ssize(shape);
     note(number);
   }
 
@@ -95,6 +94,7 @@ class Scheduler {
       whole_.others_evaluate_one_more = false;
       whole_.answers.clear();
     }
+    for (const BatchShape& batch : whole_.evaluation) whole_.extent.widen(batch);
     if (!fits()) return representatives();
     for (const Step& step : numbers_.values()) add(step, whole_);
     return whole_;
@@ -105,6 +105,17 @@ class Scheduler {
     StepShape shape;
     int64_t of_all = 0;
     auto operator<=>(const Step&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
+  };
+  // Of members of the frontiers.
+  struct MadeUp {
+    StepShape shape;
+    int64_t first = 0;  // event at which all of them had come
+    bool again = false;
+    void take(const Frontier::Member& member) {
+      shape.push_back(member.shape);
+      first = std::max(first, member.first);
+      again = again || member.again;
+    }
   };
 
   // Steps at the beginning, where libraries take their workspaces: they are played in any case.
@@ -120,38 +131,76 @@ class Scheduler {
     }
   }
 
-  // Of a step with many micro-batches the first ones do: each later one finds the memory as the one before it did.
-  Step begin_of(const Step& step) const {
-    const int64_t kept = std::min<int64_t>(3, std::ssize(step.shape));
-    const int64_t left_out = (std::ssize(step.shape) - kept) * processes_;
-    return {{step.shape.begin(), step.shape.begin() + kept}, step.of_all > 0 ? step.of_all - left_out : 0};
-  }
-
   static int32_t add(const Step& step, Schedule& schedule) {
     schedule.steps.push_back(step.shape);
     schedule.of_all.push_back(step.of_all);
     return static_cast<int32_t>(schedule.steps.size()) - 1;
   }
 
+  Step with_fewer(const Step& step, Frontier::Within within) const {
+    Step fewer{reduced(step.shape, traits_, within), 0};
+    const int64_t left_out = (std::ssize(step.shape) - std::ssize(fewer.shape)) * processes_;
+    if (step.of_all > 0) fewer.of_all = step.of_all - left_out;
+    return fewer;
+  }
+
+  // Steps in which every member of the frontiers has its role that the first steps do not have, or that came again.
+  static std::vector<MadeUp> made_up(const RoleFrontiers& frontiers) {
+    const auto wanted = [&](Role role) {
+      std::vector<Frontier::Member> members = frontiers.of(role).members();
+      std::erase_if(members, [](const Frontier::Member& member) { return member.first < kFirst && !member.again; });
+      return members;
+    };
+    std::vector<MadeUp> steps;
+    for (const Frontier::Member& only : wanted(Role::kOnly)) steps.emplace_back().take(only);
+    const std::vector<Frontier::Member> between = wanted(Role::kBetween);
+    std::vector<Frontier::Member> first = wanted(Role::kFirst), last = wanted(Role::kLast);
+    const size_t count = std::max({first.size(), last.size(), size_t{between.empty() ? 0U : 1U}});
+    if (count > 0 && first.empty()) first.push_back(frontiers.of(Role::kFirst).members().front());
+    if (count > 0 && last.empty()) last.push_back(frontiers.of(Role::kLast).members().front());
+    for (size_t i = 0; i < count; ++i) {
+      MadeUp& step = steps.emplace_back();
+      step.take(first[std::min(i, first.size() - 1)]);
+      for (size_t j = i * between.size() / count; j < (i + 1) * between.size() / count; ++j) step.take(between[j]);
+      step.take(last[std::min(i, last.size() - 1)]);
+    }
+    std::stable_sort(steps.begin(), steps.end(), [](const MadeUp& a, const MadeUp& b) { return a.first < b.first; });
+    return steps;
+  }
+
+  struct Representatives {
+    std::vector<Step> first;
+    std::vector<MadeUp> others;
+    std::optional<Step> uneven;
+    int64_t work() const {
+      int64_t micro_batches = 0;
+      for (const Step& step : first) micro_batches += std::ssize(step.shape);
+      for (const MadeUp& step : others) micro_batches += 2 * std::ssize(step.shape);
+      return micro_batches;
+    }
+  };
+  Representatives represented(const RoleFrontiers& frontiers, Frontier::Within within) const {
+    Representatives by{{}, made_up(frontiers), std::nullopt};
+    for (const Step& step : first_) by.first.push_back(with_fewer(step, within));
+    if (uneven_) by.uneven = with_fewer(*uneven_, within);
+    return by;
+  }
+
+  // Every shape of every step is one of these, or covered by one of these that a step treats alike.
   Schedule representatives() const {
     Schedule schedule;
     schedule.all_events = schedule.all_shapes = false;
+    schedule.extent = whole_.extent;
     schedule.answers = whole_.answers;
     schedule.others_evaluate_one_more = whole_.others_evaluate_one_more;
-    Frontier batches(window_, Frontier::Within::kSize);
+    Frontier batches(traits_, Frontier::Within::kSize);
     for (const BatchShape& batch : whole_.evaluation) batches.add(batch);
     for (const Frontier::Member& member : batches.members()) {
       schedule.evaluation_order.push_back(static_cast<int32_t>(schedule.evaluation.size()));
       schedule.evaluation.push_back(member.shape);
     }
-    std::vector<StepFrontier::Member> members = by_size_.members();
-    const auto work_of = [](const std::vector<StepFrontier::Member>& of) {
-      int64_t work = 0;
-      for (const StepFrontier::Member& member : of) work += 2 * std::ssize(member.step);
-      return work;
-    };
-    if (work_of(members) > most_work_) members = largest_.members();
-    std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    Representatives steps = represented(by_size_, Frontier::Within::kSize);
+    if (steps.work() > most_work_) steps = represented(by_rows_, Frontier::Within::kRows);
     bool evaluated = false;
     const auto evaluate_before = [&](int64_t event) {
       if (evaluated || !first_evaluation_ || *first_evaluation_ > event) return;
@@ -159,26 +208,27 @@ class Scheduler {
       evaluated = true;
     };
     int64_t event = 0;
-    for (const Step& step : first_) {
+    for (const Step& step : steps.first) {
       evaluate_before(event++);
       schedule.events.push_back(add(step, schedule));
     }
-    for (const StepFrontier::Member& member : members) {
-      evaluate_before(member.first);
-      schedule.events.insert(schedule.events.end(), member.again ? 2 : 1, add({member.step}, schedule));
+    for (const MadeUp& step : steps.others) {
+      evaluate_before(step.first);
+      schedule.events.insert(schedule.events.end(), step.again ? 2 : 1, add({step.shape}, schedule));
     }
-    if (uneven_) schedule.events.push_back(add(*uneven_, schedule));
+    if (steps.uneven) schedule.events.push_back(add(*steps.uneven, schedule));
     // The last one finds all that the steps before it left. A run that evaluates before its first step alone has none.
     if (first_evaluation_ && (!evaluated || evaluations_ > 1)) schedule.events.push_back(Schedule::kEvaluation);
     return schedule;
   }
 
-  int64_t window_, most_work_, processes_, work_ = 0, events_ = 0, evaluations_ = 0;
+  KernelTraits traits_;
+  int64_t most_work_, processes_, work_ = 0, events_ = 0, evaluations_ = 0;
   Schedule whole_;
   Numbers<Step> numbers_;
   std::vector<Step> first_;
   std::optional<Step> uneven_;  // the first one of which not all have as many batches
-  StepFrontier by_size_{window_, Frontier::Within::kSize}, largest_{window_, Frontier::Within::kRows};
+  RoleFrontiers by_size_{traits_, Frontier::Within::kSize}, by_rows_{traits_, Frontier::Within::kRows};
   std::optional<int64_t> first_evaluation_;
 };
 
@@ -198,12 +248,12 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   StepOrder order(config, train);
   order.seek(start.position);
   // What a step does beside its layers counts as two of them.
-  Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2),
+  Scheduler scheduler(kernel_traits(architecture), played / (architecture.num_hidden_layers() + 2),
                       config.num_processes);
   std::vector<std::vector<int64_t>> evaluated = evaluation_rows(config, validation);
   const bool others_evaluate_one_more = others_have_one_more(std::ssize(evaluated), rank, config.num_processes);
   scheduler.set_evaluation(shapes_of(config, validation, std::move(evaluated), rank), others_evaluate_one_more);
-  scheduler.set_answers(answer_shapes(config, validation));
+  scheduler.set_answers(answer_shapes(config, validation, kernel_traits(architecture)));
   if (start.evaluation_due) scheduler.evaluate();
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
     std::vector<std::vector<int64_t>> batches = order.next();
@@ -222,6 +272,10 @@ Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vecto
   schedule.all_events = false;
   schedule.steps = steps;
   schedule.evaluation = evaluation;
+  for (const StepShape& step : steps) {
+    for (const BatchShape& batch : step) schedule.extent.widen(batch);
+  }
+  for (const BatchShape& batch : evaluation) schedule.extent.widen(batch);
   for (int32_t number = 0; number < std::ssize(evaluation); ++number) schedule.evaluation_order.push_back(number);
   for (int32_t number = 0; number < std::ssize(steps); ++number) {
     schedule.events.insert(schedule.events.end(), kRepetitions, number);

@@ -38,10 +38,12 @@ struct Schedule {
   std::vector<AnswerShape> answers;       // behind these in every pass, whose number of passes is the model's to say
   std::vector<int32_t> events;            // an index into `steps`, or kEvaluation
   bool all_events = true;  // `events` is the whole run; else it goes on in some order with what is listed
-  // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: those that make the maxima of
-  // live bytes, of each size of batches, in the order in which the run meets them first, and the first one that not all
-  // processes have as many batches of.
+  // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: the first two steps without
+  // what repeats itself between their first and their last micro-batch, then steps made up of shapes, in the order in
+  // which the run meets them first, and the first one that not all processes have as many batches of. Each shape of the
+  // run is covered by one of these (schedule/frontier.h) that a step treats alike.
   bool all_shapes = true;
+  Extent extent;     // of all shapes of the run, listed or not
   int64_t rank = 0;  // of the process whose share it is
   bool operator==(const Schedule&) const = default;
 };

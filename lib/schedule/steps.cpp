@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "arch/attention_by_scores.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "schedule/frontier.h"
@@ -35,6 +36,19 @@ BatchShape shape_of(const config::RunConfig& config, const data::Dataset& datase
 constexpr int64_t kMostDocuments = 1'000'000;  // of a batch that only its size describes
 
 }  // namespace
+
+KernelTraits kernel_traits(const arch::Architecture& architecture) {
+  const bool by_scores = !architecture.layers.empty() && arch::attends_by_scores(architecture, /*training=*/true);
+  return {architecture.sliding_window(), by_scores ? architecture.layers.front().attention.heads : 0};
+}
+
+void Extent::widen(const BatchShape& batch) {
+  const auto widen_to = [&](int64_t& most, int64_t length) {
+    most = std::max(most, checked_multiply(batch.rows, length, "batch size × length"));
+  };
+  widen_to(tokens, batch.length);
+  widen_to(source_tokens, batch.source_length);
+}
 
 BatchShape whole_batch(int64_t rows, int64_t length, bool packed) {
   const int64_t targets = checked_multiply(rows, length - 1, "batch size × length");
@@ -73,6 +87,10 @@ BatchShape largest_batch(const config::RunConfig& config, const arch::Architectu
   return {rows, length, checked_multiply(rows, length, "batch size × length"), {}, config.max_length};
 }
 
+StepShape accumulated(const config::RunConfig& config, const BatchShape& batch) {
+  return StepShape(static_cast<size_t>(std::min<int64_t>(3, config.gradient_accumulation_steps)), batch);
+}
+
 BatchShape batch_of_longest(int64_t rows, const std::vector<StepShape>& steps, bool packed) {
   int64_t length = 1, source = 0;
   for (const StepShape& step : steps) {
@@ -109,12 +127,19 @@ std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const
   return shapes_of(config, dataset, evaluation_rows(config, dataset));
 }
 
-std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, int64_t window) {
-  StepFrontier frontier(window);
+std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, const KernelTraits& traits) {
+  Frontier of_first(traits), of_later(traits);
   int64_t event = 0;
-  for (const StepShape& step : steps) frontier.add(step, event++);
+  for (const StepShape& step : steps) {
+    for (size_t i = 0; i < step.size(); ++i) (i == 0 ? of_first : of_later).add(step[i], event);
+    ++event;
+  }
+  const std::vector<Frontier::Member> first = of_first.members(), later = of_later.members();
   std::vector<StepShape> maximal;
-  for (StepFrontier::Member& member : frontier.members()) maximal.push_back(std::move(member.step));
+  for (size_t i = 0; i < std::max(first.size(), later.size()); ++i) {
+    StepShape& step = maximal.emplace_back(StepShape{first[std::min(i, first.size() - 1)].shape});
+    if (!later.empty()) step.push_back(later[std::min(i, later.size() - 1)].shape);
+  }
   return maximal;
 }
 

@@ -21,6 +21,21 @@ struct BatchShape {
 };
 using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
 
+// What decides, beside its sizes, what kernels take for a batch.
+struct KernelTraits {
+  int64_t window = 0;       // of attention, 0 for none: sequences within it take other kernels than those beyond
+  int64_t score_heads = 0;  // whose scores are made a few queries at a time; 0: a fused kernel makes them
+};
+KernelTraits kernel_traits(const arch::Architecture& architecture);
+
+// Of a run, what the ring of batches has room for (train/batch_ring.h).
+struct Extent {
+  int64_t tokens = 0;         // rows × length of the largest batch
+  int64_t source_tokens = 0;  // likewise of sources
+  void widen(const BatchShape& batch);
+  bool operator==(const Extent&) const = default;
+};
+
 // Rows of this length without padding, where every token that has a next one counts; packed: as documents of one row.
 BatchShape whole_batch(int64_t rows, int64_t length, bool packed = false);
 // Throws UsageError for texts of so many tokens, or rows to which these are padded, where the model has not learned as
@@ -29,6 +44,8 @@ void refuse_longer_texts(const arch::Architecture& architecture, const config::R
 // Of a run without data: rows of max_length tokens; for an encoder and decoder of sources and targets as long as the
 // run takes them. Throws UsageError where the model has no positions for them.
 BatchShape largest_batch(const config::RunConfig& config, const arch::Architecture& architecture);
+// As many of them as a run's steps accumulate; of more than three the others between the first and the last are as one.
+StepShape accumulated(const config::RunConfig& config, const BatchShape& batch);
 // So many rows as long as the longest of these, each token of which counts that can.
 BatchShape batch_of_longest(int64_t rows, const std::vector<StepShape>& steps, bool packed);
 // Tokens of the longest sequence in which tokens see each other: a row, its source, or a document of a packed one.
@@ -44,8 +61,7 @@ std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::
 std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset);
 
 // Of all that are given, the steps that make a run's maxima of live bytes, made up of shapes that no other exceeds
-// (schedule/frontier.h): one micro-batch each, or a first and a later one. window: of the model's attention, 0 for
-// none.
-std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, int64_t window = 0);
+// (schedule/frontier.h): one micro-batch each, or a first and a later one.
+std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, const KernelTraits& traits = {});
 
 }  // namespace fathom::schedule

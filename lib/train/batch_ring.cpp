@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
+#include "base/error.h"
+
 namespace fathom::train {
 namespace {
 
@@ -99,7 +102,22 @@ std::shared_ptr<const ops::Documents> BatchRing::documents_of(const data::Batch&
   return documents;
 }
 
+// The schedule tells the largest batch of a run, so that none is larger: were one all the same, the plan would have
+// been of another run.
+void BatchRing::check_room_for(const data::Batch& batch) const {
+  const auto check = [](int64_t tokens, const at::Tensor& slots, const char* what) {
+    const int64_t room = slots.defined() ? slots.size(1) : 0;
+    if (tokens <= room) return;
+    throw Error("a batch has " + format_count(tokens) + " " + what + ", and the run was planned for at most " +
+                    format_count(room),
+                "this is a mistake of fathom's: please report it with the config and the lengths of the data");
+  };
+  check(batch.rows * batch.length, ids_, "tokens");
+  check(batch.rows * batch.source_length, source_, "tokens of sources");
+}
+
 DeviceBatch BatchRing::put(const data::Batch& batch) {
+  check_room_for(batch);
   const int64_t slot = next_;
   next_ = (next_ + 1) % kSlots;
   const int64_t tokens = batch.rows * batch.length;

@@ -41,10 +41,12 @@ class BatchRing {
   // padding; claims it as functionality; likewise the columns that are asked for.
   BatchRing(const BatchCapacity& capacity, const RingColumns& columns, at::Device device, ledger::Ledger& ledger);
   // Copies the batch into the next slot; the views stay valid until kSlots more batches were put. A batch without ids
-  // (a shape alone) leaves the slot as it is. Which rows count is found here, on the host.
+  // (a shape alone) leaves the slot as it is. Which rows count is found here, on the host. Throws Error for a batch
+  // that a slot has no room for.
   DeviceBatch put(const data::Batch& batch);
 
  private:
+  void check_room_for(const data::Batch& batch) const;
   std::shared_ptr<const ops::Documents> documents_of(const data::Batch& batch, int64_t slot) const;
 
   at::Tensor ids_, targets_, rows_;  // [kSlots, capacity.tokens]; rows_ undefined where none are picked

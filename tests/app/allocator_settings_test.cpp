@@ -67,7 +67,8 @@ class AllocatorSettingsTest : public ProgramTest {
                         {"evaluation_order", Json::array()},
                         {"events", {0, 0, 0, 1, 1, 1, 2, 2, 2}},
                         {"all_events", true},
-                        {"all_shapes", true}}}},
+                        {"all_shapes", true},
+                        {"extent", {4 * 300, 0}}}}},
                      std::chrono::minutes(2));
   }
   Bytes bytes_with(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {

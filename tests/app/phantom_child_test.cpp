@@ -46,7 +46,8 @@ class PhantomChild : public ProgramTest {
               {"evaluation_order", {0}},
               {"events", {0, 0, 0, 0, -1}},
               {"all_events", true},
-              {"all_shapes", true}}}};
+              {"all_shapes", true},
+              {"extent", {std::max<int64_t>(rows * length, 2 * 100), 0}}}}};
   }
   static Json changed(Json question, const Json& changes) {
     question.update(changes);

@@ -106,7 +106,7 @@ TEST_P(BiasedAttentionIn, IsTheFormula) {
     const auto wanted = inputs.gradients(expected), made = inputs.gradients(actual);
     for (size_t i = 0; i < wanted.size(); ++i) expect_close(made[i], wanted[i], tolerance);
   }
-  EXPECT_LT(footprint::queries_at_once(2 * 2, 1500, 1501), 1500) << "the last case is of several stretches";
+  EXPECT_LT(arch::queries_at_once(2 * 2, 1500, 1501), 1500) << "the last case is of several stretches";
 }
 
 // Heads that share keys, scaled and capped scores, and what a causal window lets be seen, in several stretches too.

@@ -189,6 +189,7 @@ TEST(Analytic, RefusesSizesBeyondCounting) {
     FAIL() << "2^60 tokens were counted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("larger than 2^63"));
+    EXPECT_THAT(error.what(), HasSubstr("pad_to_multiple_of"));
   }
 }
 

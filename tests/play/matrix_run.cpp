@@ -163,7 +163,7 @@ void add(std::vector<Figure>& figures, const memory::ComponentBytes& bytes, cons
 
 plan::Workload workload_of(const plan::testing::MatrixRun& run) {
   schedule::Schedule schedule = schedule::imagined_schedule(
-      schedule::maximal_shapes(run.steps, run.architecture.sliding_window()), run.evaluations);
+      schedule::maximal_shapes(run.steps, schedule::kernel_traits(run.architecture)), run.evaluations);
   if (!run.evaluations.empty()) {
     if (run.config.eval_strategy == config::Cadence::kNo) schedule.events.pop_back();
     if (run.config.eval_on_start) schedule.events.insert(schedule.events.begin(), schedule::Schedule::kEvaluation);

@@ -54,8 +54,14 @@ void draw_files(Draft& draft) {
   run.tokenizer = vocabulary >= kByteTokens && dice.chance(0.5);
   if (run.tokenizer && dice.chance(0.1)) run.added_tokens = vocabulary - kByteTokens + dice.between(1, 9);
   draft.longest = dice.one_of<int64_t>({9, 17, 33, 33, 64, 65, 129, 200, 257});
+  run.planned = dice.chance(0.1);
   // Long ones exceed what a dry run plays step by step.
-  run.train = draw_samples(dice.chance(0.06) ? dice.between(200, 1000) : dice.between(2, 30), draft.longest, dice);
+  if (run.planned) {
+    if (dice.chance(0.2)) draft.longest = dice.one_of<int64_t>({512, 1024, 2048});
+    run.train = draw_samples(dice.of_any_size(100, draft.reach == Reach::kFar ? 5000 : 400), draft.longest, dice);
+  } else {
+    run.train = draw_samples(dice.chance(0.06) ? dice.between(200, 1000) : dice.between(2, 30), draft.longest, dice);
+  }
   if (dice.chance(0.5))
     run.validation =
         draw_samples(dice.between(1, 10), dice.chance(0.7) ? draft.longest : dice.between(2, draft.longest), dice);
@@ -108,14 +114,15 @@ const std::string& RandomRun::value(const std::string& key) const {
   return found != keys.end() ? found->second : defaults().at(key);
 }
 
-RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& gpus) {
+RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& gpus, Reach reach) {
   check_table();
   Dice dice(seed * 0x9e3779b97f4a7c15 + number);
   Draft draft{{}, dice};
+  draft.reach = reach;
   if (!gpus.empty()) draft.run.gpu = dice.one_of(gpus);
   draft.multiplies_in_bf16 = gpus.empty() || config::has_bf16(known_gpus().at(draft.run.gpu).compute_capability);
   draw_files(draft);
-  if (dice.chance(0.15)) draft.run.resume_at = dice.between(1, 3);
+  if (!draft.run.planned && dice.chance(0.15)) draft.run.resume_at = dice.between(1, 3);
   for (const KeyDraw& each : key_draws()) {
     if (const std::optional<std::string> value = each.value(draft)) draft.run.keys[std::string(each.key)] = *value;
   }
@@ -157,7 +164,8 @@ Json to_json(const RandomRun& run) {
           {"train", to_json(run.train)},
           {"validation", to_json(run.validation)},
           {"resume_at", run.resume_at},
-          {"gpu", run.gpu}};
+          {"gpu", run.gpu},
+          {"planned", run.planned}};
 }
 
 RandomRun run_from_json(const Json& value) {
@@ -173,6 +181,7 @@ RandomRun run_from_json(const Json& value) {
   run.validation = samples_from_json(value.at("validation"));
   run.resume_at = value.at("resume_at");
   run.gpu = value.at("gpu");
+  run.planned = value.value("planned", false);
   return run;
 }
 

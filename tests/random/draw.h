@@ -32,10 +32,12 @@ struct RandomRun {
   std::vector<Sample> train, validation;
   int64_t resume_at = 0;  // the step whose checkpoint a second run continues; 0: there is no second run
   std::string gpu;        // a name in configs/gpus.yaml; empty: the run is on the CPU
+  bool planned = false;   // alone, by representatives and step by step: to train it would take long
   bool operator==(const RandomRun&) const = default;
 
   const std::string& value(const std::string& key) const;  // as given; the key's default where it is not given
   bool is(const std::string& key, std::string_view word) const { return value(key) == word; }
+  bool of_several() const { return keys.contains("num_processes") && keys.at("num_processes") != "1"; }
   bool encodes() const { return model.contains("d_model"); }  // an encoder and decoder, whose lines are pairs
 };
 
@@ -45,9 +47,15 @@ RandomRun run_from_json(const Json& value);
 // The GPUs of configs/gpus.yaml that LibTorch has kernels for.
 std::vector<std::string> phantom_gpus();
 
+// How far draws go towards the ends of what keys take.
+enum class Reach {
+  kNear,  // as far as forty are played within a test
+  kFar,   // up to steps of 5,000 micro-batches and as many as there is patience for, and several processes
+};
+
 // The same run for the same numbers. gpus: the names to choose from; empty: a run on the CPU. Throws Error if
 // lib/config has a key that the generator does not know, or the other way round.
-RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& gpus);
+RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& gpus, Reach reach = Reach::kFar);
 
 // The words of which a key takes one, of a flag true and false; none for numbers, texts and lists.
 std::vector<std::string> words_of(const config::Key& key);

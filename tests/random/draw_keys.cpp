@@ -138,18 +138,58 @@ Value draw_format(Draft& draft) {
   return draft.dice.one_of(formats);
 }
 
+// A step has up to 5,000 micro-batches of each process, as far as there are lines.
+Value draw_accumulation(Draft& draft) {
+  const bool excluded = draft.is("cuda_graphs", "true") && !draft.rarely();
+  if (excluded) return maybe(draft, 0.1, {"1"});
+  if (!draft.run.planned) return maybe(draft, 0.4, {"1", "2", "2", "3", "4", "30"});
+  return draft.dice.chance(0.8) ? Value(std::to_string(draft.dice.of_any_size(1, 5000))) : std::nullopt;
+}
+
+// Two or three train, each of which the program starts; of many only the plan of one is made.
+Value draw_processes(Draft& draft) {
+  if (draft.reach == Reach::kNear || (!draft.run.planned && draft.run.train.size() < 20))
+    return maybe(draft, 0.05, {"1"});
+  if (!draft.run.planned) return maybe(draft, 0.2, {"1", "2", "3"});
+  return draft.dice.chance(0.4) ? Value(std::to_string(draft.dice.of_any_size(2, 64))) : std::nullopt;
+}
+
+Value draw_strategy(Draft& draft) {
+  if (!draft.of_several()) return maybe(draft, 0.05, {"ddp", "auto"});
+  return maybe(draft, 0.9, {"ddp", "fsdp", "fsdp", "auto"});
+}
+
+bool shares_model(const Draft& draft) { return draft.of_several() && draft.is("strategy", "fsdp"); }
+
+// Copies that as many processes share each.
+Value draw_copies(Draft& draft) {
+  if (!shares_model(draft)) return maybe(draft, 0.005, {"1"});
+  return draft.number("num_processes") % 2 == 0 ? maybe(draft, 0.5, {"1", "2"}) : std::nullopt;
+}
+
 Value draw_rows(Draft& draft) {
+  if (draft.run.planned) {
+    const int64_t processes = draft.number("num_processes");
+    return std::to_string(draft.dice.of_any_size(1, std::clamp<int64_t>(draft.lines() / processes / 2, 1, 512)));
+  }
   const int64_t most = std::max<int64_t>(1, 700 / draft.longest);
   return std::to_string(std::min(most, draft.dice.one_of<int64_t>({1, 1, 2, 3, 4, 5, 7, 8})));
 }
 
 Value draw_steps(Draft& draft) {
+  if (draft.run.planned) {  // ten thousand micro-batches are played in a minute
+    const int64_t most = 10'000 / (draft.number("gradient_accumulation_steps") * draft.number("num_processes"));
+    return draft.dice.chance(0.5) ? Value(std::to_string(draft.dice.of_any_size(1, std::clamp<int64_t>(most, 1, 2000))))
+                                  : std::nullopt;
+  }
   if (draft.is_long()) return std::to_string(draft.dice.between(100, 400));
   return draft.dice.chance(0.6) ? Value(std::to_string(draft.dice.between(1, 8))) : std::nullopt;
 }
 
 Value draw_epochs(Draft& draft) {
   if (!draft.is("max_steps", "-1")) return maybe(draft, 0.1, {"1", "2"});
+  if (draft.run.planned) return draft.dice.one_of<std::string>({"0.01", "0.4", "1", "1", "2"});
+  if (!draft.is_long() && draft.reaches()) return draft.dice.one_of<std::string>({"0.001", "20"});
   return draft.dice.one_of<std::string>({"0.4", "1", "1", "2", "2.5", "3"});
 }
 
@@ -235,21 +275,20 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"num_threads",
        [](Draft& draft) {
+         if (draft.run.planned && draft.reaches()) return Value("64");
          return maybe(draft, 0.5, {"0", "1", "2", "2", "3"});
        }},
-      // Of several processes tests/app/processes_test.cpp has runs: they take the program itself, not the tests'
-      // server.
-      {"num_processes", [](Draft& draft) { return maybe(draft, 0.05, {"1"}); }},
-      {"strategy",
-       [](Draft& draft) {
-         return maybe(draft, 0.05, {"ddp", "auto"});
-       }},
-      {"dp_replicate_size", [](Draft& draft) { return maybe(draft, 0.005, {"1"}); }},
+      {"num_processes", draw_processes},
+      {"strategy", draw_strategy},
+      {"dp_replicate_size", draw_copies},
       {"dp_shard_size", [](Draft& draft) { return maybe(draft, 0.005, {"0"}); }},
-      {"reshard_after_forward", [](Draft& draft) { return maybe(draft, 0.005, {"true"}); }},
+      {"reshard_after_forward",
+       [](Draft& draft) {
+         return shares_model(draft) ? maybe(draft, 0.5, {"true", "false"}) : maybe(draft, 0.005, {"true"});
+       }},
       {"ddp_timeout",
        [](Draft& draft) {
-         return maybe(draft, 0.05, {"60", "120"});
+         return maybe(draft, 0.05, {"60", "120", "2147483647"});
        }},
       {"memory_budget",
        [](Draft& draft) {
@@ -257,6 +296,7 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"lora_r",
        [](Draft& draft) {
+         if (draft.lora() && draft.reaches()) return Value("1000");
          return draft.lora() ? maybe(draft, 0.7, {"1", "2", "3", "4", "5", "16", "64"}) : std::nullopt;
        }},
       {"lora_alpha",
@@ -301,11 +341,13 @@ const std::vector<KeyDraw>& key_draws() {
       {"packing", [](Draft& draft) { return flag(draft, 0.2, !draft.encodes() || draft.rarely()); }},
       {"pad_to_multiple_of",
        [](Draft& draft) {
-         return draft.is("packing", "true") ? std::nullopt : maybe(draft, 0.2, {"0", "8", "16", "7"});
+         if (draft.is("packing", "true")) return Value();
+         return draft.reaches() ? Value("300") : maybe(draft, 0.2, {"0", "8", "16", "7"});
        }},
       {"cuda_graphs",
        [](Draft& draft) {
-         const bool differs = draft.is("packing", "true") || draft.encodes() || draft.has_experts();
+         const bool differs =
+             draft.is("packing", "true") || draft.encodes() || draft.has_experts() || draft.of_several();
          return flag(draft, 0.3, draft.on_gpu() && (!differs || draft.rarely()));
        }},
       {"shuffle",
@@ -324,11 +366,7 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"per_device_train_batch_size", draw_rows},
       {"per_device_eval_batch_size", draw_rows},
-      {"gradient_accumulation_steps",
-       [](Draft& draft) {
-         if (draft.is("cuda_graphs", "true") && !draft.rarely()) return maybe(draft, 0.1, {"1"});
-         return maybe(draft, 0.4, {"1", "2", "2", "3", "4"});
-       }},
+      {"gradient_accumulation_steps", draw_accumulation},
       {"max_steps", draw_steps},
       {"num_train_epochs", draw_epochs},
       {"learning_rate",
@@ -341,7 +379,7 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"warmup_steps",
        [](Draft& draft) {
-         return maybe(draft, 0.3, {"0", "0.1", "2", "100"});
+         return maybe(draft, 0.3, {"0", "0.1", "2", "100", "1000000"});
        }},
       {"weight_decay",
        [](Draft& draft) {
@@ -362,17 +400,19 @@ const std::vector<KeyDraw>& key_draws() {
       {"optimizer_in_backward",
        [](Draft& draft) {
          const bool excluded = draft.is("cuda_graphs", "true") || draft.is("fp16", "true") ||
-                               draft.is("dtype", "float16") || draft.number("gradient_accumulation_steps") > 1;
+                               draft.is("dtype", "float16") || draft.number("gradient_accumulation_steps") > 1 ||
+                               draft.of_several();
          return flag(draft, 0.3, !excluded || draft.rarely());
        }},
       {"offload_weights",
        [](Draft& draft) {
-         return flag(draft, 0.3, draft.on_gpu() && draft.lora() && !draft.is("cuda_graphs", "true"));
+         const bool excluded = draft.is("cuda_graphs", "true") || draft.of_several();
+         return flag(draft, 0.3, draft.on_gpu() && draft.lora() && !excluded);
        }},
       {"offload_optimizer",
        [](Draft& draft) {
          const bool keeps = !draft.is("optim", "sgd") && !draft.is("optim", "adafactor");
-         return flag(draft, 0.4, draft.on_gpu() && !draft.lora() && keeps);
+         return flag(draft, 0.4, draft.on_gpu() && !draft.lora() && keeps && !draft.of_several());
        }},
       {"max_grad_norm",
        [](Draft& draft) {
@@ -386,15 +426,15 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"loss_chunk_size",
        [](Draft& draft) {
-         return maybe(draft, 0.5, {"0", "0", "1", "7", "64", "1024"});
+         return maybe(draft, 0.5, {"0", "0", "1", "7", "64", "1024", "2147483647"});
        }},
       {"seed",
        [](Draft& draft) {
-         return maybe(draft, 0.5, {"0", "1", "7", "12345"});
+         return maybe(draft, 0.5, {"0", "1", "7", "2147483647"});
        }},
       {"logging_steps",
        [](Draft& draft) {
-         return maybe(draft, 0.5, {"1", "2", "3"});
+         return maybe(draft, 0.5, {"1", "2", "3", "2147483647"});
        }},
       {"validation_file",
        [](Draft& draft) { return draft.run.validation.empty() ? std::nullopt : Value("validation.jsonl"); }},
@@ -406,6 +446,7 @@ const std::vector<KeyDraw>& key_draws() {
       {"eval_steps",
        [](Draft& draft) {
          if (!draft.is("eval_strategy", "steps")) return Value();
+         if (draft.reaches()) return Value("2147483647");
          return draft.is_long() ? Value(draft.dice.one_of<std::string>({"41", "67", "97", "150"}))
                                 : maybe(draft, 0.8, {"1", "2", "2", "3", "0"});
        }},
@@ -416,7 +457,8 @@ const std::vector<KeyDraw>& key_draws() {
       {"predict_with_generate", draw_answers},
       {"generation_max_length",
        [](Draft& draft) {
-         return draft.is("predict_with_generate", "true") ? maybe(draft, 0.5, {"0", "1", "7", "40"}) : std::nullopt;
+         return draft.is("predict_with_generate", "true") ? maybe(draft, 0.5, {"0", "1", "7", "40", "150"})
+                                                          : std::nullopt;
        }},
       {"save_strategy", draw_save_strategy},
       {"save_steps", draw_save_steps},
@@ -434,7 +476,7 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"early_stopping_patience",
        [](Draft& draft) {
-         return draft.evaluates() ? maybe(draft, 0.07, {"1", "2", "0"}) : std::nullopt;
+         return draft.evaluates() ? maybe(draft, 0.07, {"1", "2", "0", "2147483647"}) : std::nullopt;
        }},
       {"report_to",
        [](Draft& draft) {

@@ -18,6 +18,7 @@ struct Draft {
   Dice& dice;
   int64_t longest = 0;             // length of the data's longest sample
   bool multiplies_in_bf16 = true;  // the GPU
+  Reach reach = Reach::kFar;
 
   bool is(const std::string& key, std::string_view word) const { return run.is(key, word); }
   bool lora() const { return is("method", "lora"); }
@@ -36,6 +37,11 @@ struct Draft {
   bool is_long() const { return run.train.size() > 100; }
   // Rows of whole groups, as INT4 has them.
   bool fits_int4() const;
+  bool of_several() const { return run.of_several(); }
+  // An end of what a key takes, now and then.
+  bool reaches() const { return dice.chance(0.04); }
+  // Batches of all that a pass has, at least.
+  int64_t lines() const { return std::ssize(run.train); }
   // What is refused for its reason alone: drawn now and then, to see that it is.
   bool rarely() const { return dice.chance(0.03); }
   int64_t number(const std::string& key) const { return std::stoll(run.value(key)); }

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 
+#include "arch/families.h"
 #include "base/error.h"
 #include "config/describe.h"
 #include "config/keys.h"
@@ -57,6 +59,58 @@ TEST(Draw, GivesEveryWordThatAKeyTakes) {
       EXPECT_TRUE(given.contains(std::string(key.name) + ": " + word)) << key.name << ": " << word;
     }
   }
+}
+
+// Of numbers, what the farthest draws reach; of what costs most to plan, that it is drawn at all.
+TEST(Draw, ReachesFromTheLeastToTheMostThatAMachinePlays) {
+  std::map<std::string, std::pair<int64_t, int64_t>> reached;
+  std::set<std::string> families, given;
+  int64_t most_lines = 0, longest_step = 0;
+  int planned = 0, of_several = 0;
+  constexpr int kDraws = 4000;
+  for (uint64_t number = 0; number < kDraws; ++number) {
+    const RandomRun run =
+        draw(2, number, number % 2 == 0 ? std::vector<std::string>{} : std::vector<std::string>{"H100"});
+    families.insert(run.model.at("model_type").get<std::string>());
+    planned += run.planned ? 1 : 0;
+    of_several += run.of_several() && !run.planned ? 1 : 0;
+    most_lines = std::max<int64_t>(most_lines, std::ssize(run.train));
+    const auto number_of = [&](const char* key) { return static_cast<int64_t>(std::stoll(run.value(key))); };
+    longest_step =
+        std::max(longest_step, std::min<int64_t>(number_of("gradient_accumulation_steps"),
+                                                 std::ssize(run.train) / number_of("per_device_train_batch_size")));
+    for (const auto& [key, value] : run.keys) {
+      given.insert(key + ": " + value);
+      if (!config::find_key(key)->type.starts_with("whole number")) continue;
+      const int64_t drawn = std::stoll(value);
+      auto& [least, most] = reached.try_emplace(key, drawn, drawn).first->second;
+      least = std::min(least, drawn);
+      most = std::max(most, drawn);
+    }
+  }
+  struct Bounds {
+    const char* key;
+    int64_t least, most;
+  };
+  for (const auto& [key, least, most] :
+       {Bounds{"gradient_accumulation_steps", 1, 4'000}, Bounds{"per_device_train_batch_size", 1, 200},
+        Bounds{"per_device_eval_batch_size", 1, 200}, Bounds{"max_length", 3, 2'000}, Bounds{"num_processes", 1, 50},
+        Bounds{"lora_r", 1, 1'000}, Bounds{"loss_chunk_size", 0, 2'147'483'647}, Bounds{"num_threads", 0, 64},
+        Bounds{"max_steps", 1, 1'000}, Bounds{"pad_to_multiple_of", 0, 300}, Bounds{"seed", 0, 2'147'483'647},
+        Bounds{"logging_steps", 1, 2'147'483'647}, Bounds{"dp_replicate_size", 1, 2}}) {
+    EXPECT_LE(reached[key].first, least) << key;
+    EXPECT_GE(reached[key].second, most) << key;
+  }
+  EXPECT_GE(longest_step, 2'000);
+  EXPECT_GE(most_lines, 4'000);
+  EXPECT_GE(planned, kDraws / 20);
+  EXPECT_GE(of_several, kDraws / 100);
+  for (const char* setting : {"predict_with_generate: true", "cuda_graphs: true", "offload_weights: true",
+                              "offload_optimizer: true", "optimizer_in_backward: true", "fp8: true", "strategy: fsdp",
+                              "strategy: ddp", "reshard_after_forward: false", "num_train_epochs: 0.001"}) {
+    EXPECT_TRUE(given.contains(setting)) << setting;
+  }
+  for (const arch::Family& family : arch::families()) EXPECT_TRUE(families.contains(std::string(family.model_type)));
 }
 
 bool is_taken(const RandomRun& run) {

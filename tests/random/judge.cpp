@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 constexpr const char *kResumed = "resumed", *kWithin = "within";  // folders
 
 struct Command {
-  std::string device;  // "cpu" or a GPU
+  std::string device;  // as Programs::run takes it
   Words arguments;
   std::string folder;  // that it writes a run's memory.json into; empty: none
 };
@@ -32,7 +32,17 @@ std::vector<Command> commands_of(const RandomRun& run) {
   if (run.keys.contains("adapter_name_or_path")) {
     commands.push_back({"cpu", {"train", "adapter.yaml"}, ""});
   }
-  const std::string device = run.gpu.empty() ? "cpu" : run.gpu;
+  const std::string device = run.of_several() && !run.planned ? Programs::kOfSeveral
+                             : run.gpu.empty()                ? "cpu"
+                                                              : run.gpu;
+  if (run.planned) {
+    Words plan = {"estimate", "run.yaml", "--json"};
+    if (!run.gpu.empty()) plan.insert(plan.end(), {"--gpu", run.gpu, "--placements", "1"});
+    commands.push_back({device, plan, ""});
+    plan.emplace_back("--whole");
+    commands.push_back({device, plan, ""});
+    return commands;
+  }
   Words train = {"train", "run.yaml"};
   if (!run.gpu.empty()) train.insert(train.end(), {"--phantom-gpu", run.gpu});
   commands.push_back({device, train, "out"});
@@ -168,6 +178,28 @@ Judgement judge_command(const Ended& ended, const Json& memory) {
   return judge_memory(memory, ended.output.find("\nstopped after step ") != std::string::npos);
 }
 
+// What all of a run takes, in the place of what is measured.
+void take_as_measured(Json& plan, const Json& whole) {
+  if (!plan.is_object()) return;
+  for (auto& [name, value] : plan.items()) {
+    if (name == "measured" && whole.contains("dry_run")) {
+      value = whole.at("dry_run");
+    } else if (whole.contains(name)) {
+      take_as_measured(value, whole.at(name));
+    }
+  }
+}
+
+// plans: by representatives, and of each step.
+Judgement judge_plans(const std::vector<Json>& plans) {
+  Json represented = plans.at(0);
+  take_as_measured(represented, plans.at(1));
+  represented["resident"]["measured"] = nullptr;  // bounds of what is not played
+  const Json &formula = represented.at("peak").at("analytic"), &of_whole = plans.at(1).at("peak").at("analytic");
+  if (formula != of_whole) return {Verdict::kWrong, "by formula " + formula.dump() + ", of all " + of_whole.dump()};
+  return judge_memory(represented, /*stopped_early=*/false);
+}
+
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
@@ -190,6 +222,7 @@ Judgement play(const RandomRun& run, Programs& programs, const fs::path& folder,
   write_files(run, folder);
   Judgement all{Verdict::kExact, ""};
   std::vector<Command> commands = commands_of(run);
+  std::vector<Json> plans;
   for (size_t i = 0; i < commands.size(); ++i) {
     const Command command = commands[i];  // a copy: they may become more
     const Ended ended = programs.run(command.device, command.arguments, folder);
@@ -203,6 +236,11 @@ Judgement play(const RandomRun& run, Programs& programs, const fs::path& folder,
     all.above_bytes = std::max(all.above_bytes, one.above_bytes);
     if (trial.within_plan && command.folder == "out" && !memory.is_null() && one.verdict != Verdict::kWrong) {
       commands.push_back(within_plan(command, memory));
+    }
+    if (run.planned && one.verdict == Verdict::kExact) {
+      plans.push_back(parse_json(ended.output, "the plan"));
+      if (plans.size() == 2) one = judge_plans(plans);
+      all.above_bytes = std::max(all.above_bytes, one.above_bytes);
     }
     if (one.verdict == Verdict::kExact) continue;
     all.verdict = one.verdict;

@@ -26,7 +26,9 @@ struct Ended {
 class Programs {
  public:
   explicit Programs(std::filesystem::path prestarted) : program_(std::move(prestarted)) {}
-  // device: "cpu", or a GPU that the command line plays on a phantom.
+  static constexpr const char* kOfSeveral = "processes";
+  // device: "cpu", a GPU that the command line plays on a phantom, or kOfSeveral: the program itself, which starts
+  // several of its own.
   Ended run(const std::string& device, const std::vector<std::string>& arguments, const std::filesystem::path& folder);
 
  private:
@@ -36,6 +38,7 @@ class Programs {
     std::unique_ptr<phantom_gpu::Child> child;
     ~Server();
   };
+  Ended run_itself(const std::vector<std::string>& arguments, const std::filesystem::path& folder) const;
   phantom_gpu::Child& server_for(const std::string& device);
 
   std::filesystem::path program_;

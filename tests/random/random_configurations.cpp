@@ -1,8 +1,9 @@
 // Draws, plays and judges random runs, for scripts/random_configurations: a JSON object a line on stdout.
 //
-// usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom [FAMILY]
+// usage: random_configurations [--within] [--near] SEED FIRST COUNT FOLDER cpu|phantom [FAMILY]
 //                       draws of those numbers, on the CPU or on GPUs; --within: once more each, with what its plan
-//                       said as memory_budget; FAMILY, a model_type: as many draws of that one
+//                       said as memory_budget; --near: as tests draw them; FAMILY, a model_type: as many draws of
+//                       that one
 //        random_configurations [--within] --minimise FILE FOLDER
 //                       the run of a file as `run` has it, made small
 #include <algorithm>
@@ -24,11 +25,11 @@ Json row_of(const RandomRun& run, const Judgement& judgement) {
 }
 
 int draw_and_play(uint64_t seed, uint64_t first, uint64_t count, const std::string& folder,
-                  const std::vector<std::string>& gpus, const std::string& family, const Trial& trial) {
+                  const std::vector<std::string>& gpus, Reach reach, const std::string& family, const Trial& trial) {
   Programs programs(FATHOM_PRESTARTED);
   std::vector<std::pair<uint64_t, RandomRun>> runs;
   for (uint64_t number = first; runs.size() < count; ++number) {
-    RandomRun run = draw(seed, number, gpus);
+    RandomRun run = draw(seed, number, gpus, reach);
     if (family.empty() || run.model.at("model_type") == family) runs.emplace_back(number, std::move(run));
   }
   // Another GPU is another server to start.
@@ -60,6 +61,8 @@ int main(int count, char** arguments) try {
   std::vector<std::string> words(arguments + 1, arguments + count);
   const fathom::random::Trial trial{.within_plan = !words.empty() && words[0] == "--within"};
   if (trial.within_plan) words.erase(words.begin());
+  const bool near = !words.empty() && words[0] == "--near";
+  if (near) words.erase(words.begin());
   if (words.size() == 3 && words[0] == "--minimise") {
     return fathom::random::minimise_and_play(words[1], words[2], trial);
   }
@@ -68,11 +71,13 @@ int main(int count, char** arguments) try {
   const auto& families = fathom::arch::families();
   const bool known = family.empty() || std::any_of(families.begin(), families.end(), has_family);
   if (words.size() < 5 || words.size() > 6 || (words[4] != "cpu" && words[4] != "phantom") || !known) {
-    throw fathom::UsageError("usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom [FAMILY]");
+    throw fathom::UsageError(
+        "usage: random_configurations [--within] [--near] SEED FIRST COUNT FOLDER cpu|phantom [FAMILY]");
   }
   return fathom::random::draw_and_play(std::stoull(words[0]), std::stoull(words[1]), std::stoull(words[2]), words[3],
                                        words[4] == "cpu" ? std::vector<std::string>{} : fathom::random::phantom_gpus(),
-                                       family, trial);
+                                       near ? fathom::random::Reach::kNear : fathom::random::Reach::kFar, family,
+                                       trial);
 } catch (const std::exception& error) {
   std::cerr << error.what() << std::endl;
   return 1;

@@ -24,7 +24,8 @@ struct Draw {
 // Those of a GPU beside each other, as another GPU is another server to start.
 std::vector<Draw> forty(uint64_t seed, const std::vector<std::string>& gpus) {
   std::vector<Draw> draws;
-  for (uint64_t number = 0; number < kDraws; ++number) draws.push_back({number, draw(seed, number, gpus)});
+  for (uint64_t number = 0; number < kDraws; ++number)
+    draws.push_back({number, draw(seed, number, gpus, Reach::kNear)});
   std::stable_sort(draws.begin(), draws.end(), [](const Draw& a, const Draw& b) { return a.run.gpu < b.run.gpu; });
   return draws;
 }
@@ -39,7 +40,7 @@ void play_all(uint64_t seed, const std::vector<Draw>& draws) {
     refused += judgement.verdict == Verdict::kRefused ? 1 : 0;
     if (judgement.verdict != Verdict::kWrong) continue;
     ADD_FAILURE() << judgement.reason << "\nscripts/random_configurations --seed " << seed << " --first " << number
-                  << (run.gpu.empty() ? " --cpu 1 --phantom 0" : " --cpu 0 --phantom 1")
+                  << (run.gpu.empty() ? " --near --cpu 1 --phantom 0" : " --near --cpu 0 --phantom 1")
                   << " draws it again and makes it small: " << run.gpu << "\n"
                   << to_yaml(run) << run.model.dump();
   }

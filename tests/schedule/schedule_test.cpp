@@ -106,8 +106,7 @@ TEST(Schedule, KnowsWhichStepsAreNotSharedEvenly) {
   // Of a long run, where representatives are played, it is one of them.
   config.num_train_epochs = 20;
   EXPECT_THAT(of_rank(3, kLittle).of_all, Contains(7));
-  // Of 6 micro-batches of rank 1 in an only step, where rank 0 has 7, the first three are played: 2 x 3 of 2 x 6 are
-  // not.
+  // Of 6 micro-batches of rank 1 in an only step, where rank 0 has 7, three are played: 2 x 3 of 2 x 6 are not.
   config = config_of(1, 8, 20);
   config.num_processes = 2;
   const Schedule begun =
@@ -215,8 +214,8 @@ TEST(Schedule, OfALongRunThatEvaluatesBeforeItsFirstStepAloneDoesNotEvaluateAtTh
 
 // Beyond the window other kernels run, which may take less than those within it.
 TEST(Frontier, DoesNotLetALongSequenceStandForOneWithinTheWindow) {
-  for (const int64_t window : {0, 256}) {
-    Frontier frontier(window);
+  for (const int64_t window : {int64_t{0}, int64_t{256}}) {
+    Frontier frontier(KernelTraits{window, 0});
     for (const int64_t length : {200, 256, 257, 300}) frontier.add({1, length, length - 1});
     std::vector<int64_t> lengths;
     for (const Frontier::Member& member : frontier.members()) lengths.push_back(member.shape.length);
@@ -240,7 +239,7 @@ TEST(Frontier, KnowsWhatCameFirstAndWhatCameAgain) {
 
 // Kernels are chosen by size, and an encoder's tokens count as a decoder's do.
 TEST(Frontier, TellsSizesApartBySourcesToo) {
-  Frontier all, by_size(0, Frontier::Within::kSize);
+  Frontier all, by_size({}, Frontier::Within::kSize);
   for (Frontier* frontier : {&all, &by_size}) {
     frontier->add({1, 8, 8, {}, 16});
     frontier->add({1, 8, 8, {}, 900});

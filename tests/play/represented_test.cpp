@@ -1,0 +1,102 @@
+// What represents a long run takes as much as all of it: settings of the memory matrix on random ragged data, with up
+// to hundreds of micro-batches a step, alone and as one of several processes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/split_mix.h"
+#include "config/to_yaml.h"
+#include "plan/workload.h"
+#include "play/dry_run.h"
+#include "tests/play/matrix_run.h"
+#include "tests/seed.h"
+
+namespace fathom::play::testing {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : random_(seed) {}
+  int64_t between(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_.below(static_cast<uint64_t>(most - least + 1)));
+  }
+  bool chance(int64_t percent) { return between(1, 100) <= percent; }
+
+ private:
+  SplitMix64 random_;
+};
+
+// Short ones with a rare long one among them, or any; the last tokens count, or all.
+data::Dataset draw_data(Dice& dice, int64_t count, int64_t longest, const arch::Architecture& architecture) {
+  const bool rare = dice.chance(50), prompts = architecture.encoder.has_value() || dice.chance(50);
+  std::vector<data::Example> examples;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t most = rare && !dice.chance(2) ? 6 : longest, length = dice.between(2, most);
+    data::Example& example = examples.emplace_back();
+    for (int64_t token = 0; token < length; ++token) {
+      example.ids.push_back(static_cast<int32_t>(dice.between(0, architecture.vocab_size - 1)));
+    }
+    example.labels = example.ids;
+    const int64_t ignored = prompts ? dice.between(1, length - 1) : 0;
+    std::fill_n(example.labels.begin(), ignored, static_cast<int32_t>(data::kIgnored));
+  }
+  data::Dataset dataset(examples);
+  if (architecture.encoder) dataset.set_decoder_start(0);
+  return dataset;
+}
+
+config::RunConfig draw_config(Dice& dice, config::RunConfig config) {
+  config.per_device_train_batch_size = dice.between(1, 4);
+  config.per_device_eval_batch_size = dice.between(1, 4);
+  config.num_train_epochs = static_cast<double>(dice.between(1, 2));
+  config.gradient_accumulation_steps = dice.chance(30) ? dice.between(1, 4) : dice.between(5, 300);
+  config.seed = dice.between(0, 1'000);
+  config.eval_strategy = dice.chance(50) ? config::Cadence::kEpoch : config::Cadence::kNo;
+  if (!config.packing && dice.chance(20)) config.pad_to_multiple_of = dice.between(2, 16);
+  if (dice.chance(40)) {
+    config.num_processes = dice.between(2, 3);
+    config.strategy = dice.chance(50) ? config::Strategy::kDdp : config::Strategy::kFsdp;
+    config.reshard_after_forward = config.strategy == config::Strategy::kDdp || dice.chance(50);
+  }
+  return config;
+}
+
+TEST(Represented, TakesWhatAllOfARunTakesToTheByte) {
+  Dice dice(fathom::testing::seed());
+  int represented = 0, of_several = 0;
+  for (plan::testing::MatrixRun& run : plan::testing::sample_of_matrix(fathom::testing::seed(), 30)) {
+    const config::RunConfig config = draw_config(dice, run.config);
+    const int64_t longest = dice.between(4, 70);
+    const data::Dataset train = draw_data(dice, dice.between(40, 400), longest, run.architecture),
+                        validation = draw_data(dice, dice.between(1, 40), longest, run.architecture);
+    const int64_t rank = dice.between(0, config.num_processes - 1);
+    config::RunConfig long_enough = config;
+    long_enough.max_length = longest;
+    const auto played = [&](int64_t layers) {
+      schedule::Schedule schedule =
+          schedule::make_schedule(long_enough, run.architecture, train, validation, {}, layers, rank);
+      const plan::Workload workload = plan::make_workload(long_enough, run.architecture, std::move(schedule));
+      represented += workload.schedule.all_shapes ? 0 : 1;
+      return dry_run_cpu(long_enough, run.architecture, nullptr, workload, plan::Detail::kBytes).memory;
+    };
+    const memory::Memory whole = played(1'000'000'000);
+    of_several += config.num_processes > 1 ? 1 : 0;
+    for (const int64_t layers : {int64_t{1}, schedule::played_on(/*gpu=*/false)}) {
+      const memory::Memory by_few = played(layers);
+      const std::vector<std::string> found = differences(by_few, whole);
+      if (!found.empty()) {
+        ADD_FAILURE() << run.name << " as " << layers << ": " << found.size() << " figures differ\n  " << found.front()
+                      << "\n"
+                      << config::to_yaml(long_enough) << "longest " << longest << ", rank " << rank;
+      }
+      EXPECT_GE(by_few.kernel_scratch, whole.kernel_scratch) << run.name;
+      EXPECT_GE(by_few.peak_with_scratch, whole.peak_with_scratch) << run.name;
+    }
+  }
+  EXPECT_GE(represented, 30);
+  EXPECT_GE(of_several, 5);
+}
+
+}  // namespace
+}  // namespace fathom::play::testing
