@@ -191,8 +191,15 @@ OwnGpu own_gpu(const Session& session, const Invocation& invocation) {
 void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config,
                             const arch::Architecture& architecture, bool force) {
   if (force || plan::missing_bytes(plan) == 0) return;
+  const auto gpus = config::load_gpus(gpus_file());
+  const auto listed = std::find_if(gpus.begin(), gpus.end(), [&](const auto& each) {
+    return plan.gpu && (each.first == plan.target.name || each.second.product == plan.target.name);
+  });
+  const auto throughput = [&](const config::RunConfig& run) {
+    return listed == gpus.end() ? std::nullopt : plan::throughput_of(listed->second, run, architecture);
+  };
   throw Error(
-      plan::describe_misfit(plan, config, architecture) +
+      plan::describe_misfit(plan, config, architecture, throughput) +
       "\n`fathom advise` finds the largest batch, length or rank that fits, and the fastest settings; --force runs "
       "it anyway");
 }

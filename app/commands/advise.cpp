@@ -8,9 +8,11 @@
 #include "app/engine.h"
 #include "app/planning.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/output.h"
 #include "config/checks.h"
 #include "report/advice_table.h"
+#include "report/advised_config.h"
 
 namespace fathom::app {
 namespace {
@@ -53,40 +55,44 @@ int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfi
   return inputs.architecture.hidden_size;
 }
 
-report::AdviceSubject subject_of(Planner& planner, const plan::Question& question) {
+report::AdviceSubject subject_of(Planner& planner, const plan::Question& question, const Advise& invocation) {
   report::AdviceSubject subject{question, {}, planner.why_not(), planner.free_bytes(), planner.desktop_bytes()};
+  if (invocation.is_model) {
+    subject.defaults = report::describe_defaults(invocation.words.overrides, question.run, question.architecture);
+  }
   if (subject.as_it_is_refused.empty()) subject.as_it_is = question.prove(question.run);
   return subject;
 }
 
-void advise_value(plan::Vary vary, Planner& planner, const plan::Question& question, bool json) {
+void advise_value(plan::Vary vary, Planner& planner, const plan::Question& question, const Advise& invocation) {
   if (const std::string why = planner.why_not(); !why.empty()) throw UsageError(why);
-  const report::AdviceSubject subject = subject_of(planner, question);
+  const report::AdviceSubject subject = subject_of(planner, question, invocation);
   const int64_t lowest = vary == plan::Vary::kLength ? shortest_length(planner.inputs()) : 1;
   const plan::Largest largest =
       plan::largest_that_fits(vary, {lowest, limit_of(vary, planner, question.run)}, question);
   planner.end();
-  if (json) {
+  if (invocation.json) {
     print(format_json(report::largest_json(subject, vary, largest)));
   } else {
     print(report::format_largest(subject, vary, largest));
   }
 }
 
-// What leaves room for others comes first, be it slower; where nothing does, what fits near the limit.
+// What leaves room for others comes first, be it slower; where nothing does, what fits with the most room.
 plan::Advice search(Planner& planner, const config::RunConfig& run, const std::set<std::string>& keep) {
-  if (planner.free_bytes() > 0) {
-    plan::Advice careful = plan::least_time_that_fits(planner.question(run, /*careful=*/true), keep);
-    if (careful.best) return careful;
-  }
-  return plan::least_time_that_fits(planner.question(run), keep);
+  if (planner.free_bytes() == 0) return plan::least_time_that_fits(planner.question(run), keep);
+  plan::Advice careful = plan::least_time_that_fits(planner.question(run, /*careful=*/true), keep);
+  if (careful.best) return careful;
+  plan::Advice roomy = plan::most_room_that_fits(planner.question(run), keep);
+  roomy.dry_runs += careful.dry_runs;
+  roomy.reckoned += careful.reckoned;
+  return roomy;
 }
 
 plan::Advice least_time(Planner& planner, const plan::Question& question, const std::set<std::string>& keep) {
   plan::Advice advice = search(planner, question.run, keep);
-  if (!advice.best && planner.gpu()) {
-    advice.enough = planner.enough_for(advice.smallest->run, advice.smallest->proof->need);
-  }
+  const auto& smallest = advice.best ? advice.smallest_tried : advice.smallest;
+  if (smallest && planner.gpu()) advice.enough = planner.enough_for(smallest->run, smallest->proof->need);
   return advice;
 }
 
@@ -107,7 +113,7 @@ void advise_gpus(Planner& planner, const plan::Question& question, const Advise&
     if (!copies.empty()) continue;  // of a strategy that stays
     found.push_back({gpus, search(planner, run, keep).best});
   }
-  const report::AdviceSubject subject = subject_of(planner, question);
+  const report::AdviceSubject subject = subject_of(planner, question, invocation);
   planner.end();
   const double price = planner.gpu()->price_per_hour;
   if (invocation.json) {
@@ -117,8 +123,32 @@ void advise_gpus(Planner& planner, const plan::Question& question, const Advise&
   }
 }
 
+// As the words have it with the advised settings: with their paths, and without what was chosen for the machine.
+void write_config(const Advise& invocation, const report::AdviceSubject& subject, const plan::Advice& advice) {
+  std::vector<std::string> words = invocation.words.overrides;
+  const std::vector<std::string> settings = plan::settings_between(subject.question.run, advice.best->run);
+  words.insert(words.end(), settings.begin(), settings.end());
+  const std::string& model = invocation.words.subject;
+  std::set<std::string> given;
+  config::RunConfig run = invocation.is_model ? config::config_of_model(model, words)
+                                              : config::load_config(model, words, config::Purpose::kEstimate, &given);
+  for (const std::string& word : invocation.words.overrides) given.insert(word.substr(0, word.find('=')));
+  if (!invocation.bound.empty()) {
+    run.memory_budget = invocation.config.memory_budget;
+    given.insert("memory_budget");
+  }
+  given.insert("model_name_or_path");
+  if (run.output_dir.empty()) run.output_dir = "runs/" + std::filesystem::path(model).filename().string();
+  std::string question = "fathom advise " + model;
+  if (!invocation.within.name.empty()) question += " --gpu " + invocation.within.name;
+  if (!invocation.kept.empty()) question += " --keep " + invocation.kept;
+  if (!invocation.bound.empty()) question += " --budget " + invocation.bound;
+  for (const std::string& word : invocation.words.overrides) question += " " + word;
+  write_file_atomically(invocation.written, report::advised_config(subject, advice, run, given, question));
+}
+
 void advise_techniques(Planner& planner, const plan::Question& question, const Advise& invocation) {
-  const report::AdviceSubject subject = subject_of(planner, question);
+  const report::AdviceSubject subject = subject_of(planner, question, invocation);
   const plan::Advice advice = least_time(planner, question, invocation.keep);
   std::optional<plan::Advice> same_method;
   if (advice.best && advice.best->run.method != question.run.method) {
@@ -126,23 +156,28 @@ void advise_techniques(Planner& planner, const plan::Question& question, const A
     with_method.insert("method");
     same_method = least_time(planner, question, with_method);
   }
-  const std::vector<plan::Remedy> alone =
-      plan::remedies(question.architecture, question.run, question.target, planner.workload_of(question.run));
+  const std::vector<plan::Remedy> alone = plan::remedies(question.architecture, question.run, question.target,
+                                                         planner.workload_of(question.run), question.throughput);
   planner.end();
   if (advice.best && lost_updates(question.run, question.architecture).empty()) {
     warn_of_lost_updates(advice.best->run, question.architecture);
   }
   const plan::Advice* other = same_method ? &*same_method : nullptr;
+  if (!invocation.written.empty() && advice.best) write_config(invocation, subject, advice);
   if (invocation.json) {
     print(format_json(report::advice_json(subject, advice, other, alone)));
   } else {
     print(report::format_advice(subject, advice, other, alone));
+    if (!invocation.written.empty()) {
+      print(advice.best ? "\nconfig: " + invocation.written.string() + "\n"
+                        : "\nNothing fits, and no config was written.\n");
+    }
   }
 }
 
 int run_advise(const Advise& invocation) {
   const Session session = open_session(invocation);
-  Planner planner(invocation, session, invocation.vary == plan::Vary::kLength);
+  Planner planner(invocation, session, invocation.vary == plan::Vary::kLength, invocation.host_bytes);
   if (planner.inputs().architecture.encoder && invocation.vary == plan::Vary::kLength) {
     throw UsageError("--vary length: an encoder and decoder has two lengths, max_length and max_target_length",
                      "ask `fathom estimate` with the lengths that you have in mind");
@@ -152,7 +187,7 @@ int run_advise(const Advise& invocation) {
   if (invocation.varied == "gpus") {
     advise_gpus(planner, question, invocation);
   } else if (invocation.vary) {
-    advise_value(*invocation.vary, planner, question, invocation.json);
+    advise_value(*invocation.vary, planner, question, invocation);
   } else {
     advise_techniques(planner, question, invocation);
   }

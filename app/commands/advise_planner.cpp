@@ -34,14 +34,19 @@ int64_t longest_length(const config::RunConfig& run) {
 
 }  // namespace
 
-Planner::Planner(const Invocation& invocation, const Session& session, bool varies_length)
-    : invocation_(invocation), varies_length_(varies_length) {
+Planner::Planner(const Invocation& invocation, const Session& session, bool varies_length,
+                 std::optional<int64_t> host_bytes)
+    : invocation_(invocation), varies_length_(varies_length), host_bytes_(host_bytes) {
   config::RunConfig reading = invocation.config;
   if (varies_length) reading.max_length = longest_length(reading);
   inputs_ = train::open_inputs(reading, /*weights_required=*/false);
   gpu_ = invocation.gpu;
   if (!gpu_ && session.placement.cuda != nullptr) gpu_ = listed_spec_of(*session.placement.cuda);
   if (gpu_) ask_ = ask_phantom_children();
+  if (gpu_ && !host_bytes_) {
+    constexpr int64_t kUsual = 48 * kGiB;  // of a desktop with 64
+    host_bytes_ = invocation.gpu ? std::max(kUsual, 2 * gpu_->memory_bytes) : available_memory_bytes();
+  }
 }
 
 plan::Question Planner::question(const config::RunConfig& run, bool careful) {
@@ -57,6 +62,7 @@ plan::Question Planner::question(const config::RunConfig& run, bool careful) {
     return plan::Proof{fits ? played.need : capacity + played.missing, careful ? played.sure : fits,
                        fits && !played.sure, played.arithmetic};
   };
+  if (gpu_) question.host_bytes = host_bytes_;
   if (!gpu_) {
     question.slowdown = [this](const config::RunConfig& tried) { return slowdown_on_cpu(tried, inputs_.architecture); };
   }

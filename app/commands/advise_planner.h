@@ -19,8 +19,9 @@ namespace fathom::app {
 
 class Planner {
  public:
-  // varies_length: the data are read as long as they may be, and cut to each run's max_length.
-  Planner(const Invocation& invocation, const Session& session, bool varies_length);
+  // varies_length: the data are read as long as they may be, and cut to each run's max_length. host_bytes: that may lie
+  // in the host's memory; unset: what this machine has free for its GPU, or what another is taken to have.
+  Planner(const Invocation& invocation, const Session& session, bool varies_length, std::optional<int64_t> host_bytes);
 
   const schedule::RunInputs& inputs() const { return inputs_; }
   bool has_data() const { return !inputs_.train.empty(); }
@@ -71,6 +72,7 @@ class Planner {
   const Invocation& invocation_;
   std::optional<Waiting> waiting_{std::in_place, "searching", "dry run"};
   const bool varies_length_;
+  std::optional<int64_t> host_bytes_;
   schedule::RunInputs inputs_;
   std::optional<config::GpuSpec> gpu_;
   play::AskPhantom ask_;

@@ -7,6 +7,7 @@
 
 #include "app/allocator_settings.h"
 #include "app/calibrations.h"
+#include "app/commands/estimate_each.h"
 #include "app/engine.h"
 #include "app/faster.h"
 #include "app/machine.h"
@@ -29,6 +30,7 @@
 #include "play/attention_curve.h"
 #include "play/attention_table.h"
 #include "play/dry_run.h"
+#include "report/advice_table.h"
 #include "report/derivation.h"
 #include "report/estimate_table.h"
 #include "report/kernel_table.h"
@@ -46,14 +48,6 @@ plan::Workload full_batches(const config::RunConfig& config, const arch::Archite
   const schedule::BatchShape batch = schedule::largest_batch(config, architecture);
   return plan::make_workload(config, architecture,
                              schedule::imagined_schedule({schedule::accumulated(config, batch)}, {}));
-}
-
-// played: as schedule::make_schedule has it.
-plan::Workload workload_of(const config::RunConfig& config, const schedule::RunInputs& inputs, int64_t played) {
-  if (inputs.train.empty()) return full_batches(config, inputs.architecture);
-  return plan::make_workload(config, inputs.architecture,
-                             schedule::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
-                                                     train::start_of(config, inputs, std::nullopt), played));
 }
 
 // Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA
@@ -93,11 +87,14 @@ int print_inference(const Estimate& invocation, const arch::Architecture& archit
 
 // Where the plan does not fit; empty where it does.
 std::string describe_help(const plan::Plan& plan, const config::RunConfig& config,
-                          const arch::Architecture& architecture) {
+                          const arch::Architecture& architecture, const std::optional<config::GpuSpec>& gpu) {
   const int64_t missing = plan::missing_bytes(plan);
   if (missing == 0) return "";
+  const auto throughput = [&](const config::RunConfig& run) {
+    return gpu ? plan::throughput_of(*gpu, run, architecture) : std::nullopt;
+  };
   const std::string help =
-      plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload), missing);
+      plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload, throughput), missing);
   return help.empty() ? "" : report::folded("What would help most, each alone, by formula:\n" + help) + "\n";
 }
 
@@ -130,7 +127,7 @@ int print_kernels(const Estimate& invocation, const config::RunConfig& run, cons
                      "add strategy=ddp or strategy=fsdp");
   }
   const play::Subject subject{run, inputs.architecture, *inputs.folder,
-                              workload_of(run, inputs, schedule::played_on(gpu.has_value()))};
+                              estimated_workload(run, inputs, schedule::played_on(gpu.has_value()))};
   const plan::KernelList list = [&] {
     const Waiting waiting("planning");
     return gpu ? play::kernels_on_gpu(subject, {.gpu = *gpu}, ask_phantom_children()) : play::kernels_on_cpu(subject);
@@ -146,7 +143,7 @@ plan::Plan estimated_plan(const config::RunConfig& run, const schedule::RunInput
   constexpr int kPlacements = 4;
   const Waiting waiting("planning");
   const int64_t played = invocation.whole ? std::numeric_limits<int64_t>::max() : schedule::played_on(gpu.has_value());
-  const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, played)};
+  const play::Subject subject{run, inputs.architecture, *inputs.folder, estimated_workload(run, inputs, played)};
   if (!gpu) return plan_for_cpu(subject, run.num_processes);
   const play::GpuRoom room{.gpu = *gpu,
                            .placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements),
@@ -176,6 +173,7 @@ int run_estimate(const Estimate& invocation) {
   config::RunConfig planned = planned_config(config, inputs.train);
   if (!gpu) warn_of_widening(config, inputs.architecture);
   tell_of_updates(config, inputs.architecture);
+  if (!invocation.each.empty()) return estimate_each(invocation, session, inputs, gpu);
   if (invocation.kernels) return print_kernels(invocation, planned, inputs, gpu);
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);
@@ -200,10 +198,14 @@ int run_estimate(const Estimate& invocation) {
   if (invocation.json) {
     print(format_json(json));
   } else {
+    if (invocation.is_model) {
+      const std::vector<std::string>& given = invocation.words.overrides;
+      print(report::folded("Planned with " + report::describe_defaults(given, planned, inputs.architecture) + ".\n\n"));
+    }
     print(report::format_memory({plan, std::nullopt}));
     if (gpu) print(describe_communicators(communicators, *gpu));
     print("\n");
-    print(describe_help(plan, planned, inputs.architecture));
+    print(describe_help(plan, planned, inputs.architecture, gpu));
     print(report::format_rules({plan, std::nullopt}, invocation.explain));
     print(report::format_outlook(plan, outlook));
     print(report::folded(describe_faster(faster, outlook)));
@@ -219,4 +221,12 @@ int run_estimate(const Estimate& invocation) {
 const InEngine<run_estimate> kEstimate;
 
 }  // namespace
+
+plan::Workload estimated_workload(const config::RunConfig& config, const schedule::RunInputs& inputs, int64_t played) {
+  if (inputs.train.empty()) return full_batches(config, inputs.architecture);
+  return plan::make_workload(config, inputs.architecture,
+                             schedule::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
+                                                     train::start_of(config, inputs, std::nullopt), played));
+}
+
 }  // namespace fathom::app

@@ -42,6 +42,7 @@ class Estimate final : public Invocation {
         {"--kernels", kernels, "", "Instead: what a step gives the device to do, and how long it takes at least"},
         {"--attention", attention, "", "Instead: attention over lengths, flash against math, timed here"},
         {"--whole", whole, "", "Play every step, however long that takes: exact where a long run else has a bound"},
+        {"--each", each, "FILE", "Instead: a plan for each line of settings (key=value, of techniques), as JSON lines"},
         json_option(json),
         words.overrides_option()};
   }
@@ -61,6 +62,11 @@ class Estimate final : public Invocation {
                  {"CONFIG|MODEL", "overrides", "--kernels", "--gpu", "--gpus", "--json"},
                  "remove one of them"};
     }
+    if (!each.empty()) {
+      return Use{"with --each, which plans many runs",
+                 {"CONFIG|MODEL", "overrides", "--each", "--gpu", "--gpu-memory", "--gpus", "--json"},
+                 "remove one of them"};
+    }
     if (inference) {
       return Use{"with --inference, which plans no training",
                  {"CONFIG|MODEL", "overrides", "--inference", "--gpu", "--gpu-memory", "--json"},
@@ -78,7 +84,7 @@ class Estimate final : public Invocation {
     gpu = planned.find();
     const bool plans_gpus = gpus && (gpu || !budget.gpu_hours);
     if (plans_gpus) words.plan_processes(*gpus);
-    const bool is_model = read_planned(words, /*takes_numbers=*/true, *this);
+    is_model = read_planned(words, /*takes_numbers=*/true, *this);
     take_ddp_alone(config);
     budget.gpus = gpus.value_or(config.num_processes);
     const bool asks_of_a_plan = !words.overrides.empty() || gpu || placements || explain || json || !page.empty();
@@ -105,6 +111,8 @@ class Estimate final : public Invocation {
   std::optional<int> placements;  // of segments, for the ranges of allocated and reserved bytes; unset: as many as
                                   //   can differ
   bool whole = false;             // nothing of the run is represented
+  std::string each;               // a file with settings in each line; empty: one plan
+  bool is_model = false;          // the subject, and no config
   bool json = false;
   bool inference = false;      // memory to use the model, instead of to train it
   bool explain = false;        // how the figures come about, besides

@@ -370,6 +370,11 @@ void check_copies(const RunConfig& run, const Positions& given, Problems& proble
   }
 }
 
+bool is_consistent(const RunConfig& run) {
+  return std::none_of(std::begin(kExclusions), std::end(kExclusions),
+                      [&](const Exclusion& exclusion) { return exclusion.broken(run); });
+}
+
 std::string rules_page() {
   std::string page;
   for (const Condition& condition : kConditions) {

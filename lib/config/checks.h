@@ -20,6 +20,9 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
 // Adds it where dp_replicate_size copies of dp_shard_size processes are not the num_processes that there are.
 void check_copies(const RunConfig& run, const Positions& given, Problems& problems);
 
+// False where values exclude each other, whatever was given: of a run that a program puts together.
+bool is_consistent(const RunConfig& run);
+
 // The rules as lines of Markdown, for docs/config.md: which keys mean nothing beside others, and which exclude each
 // other.
 std::string rules_page();

@@ -6,7 +6,6 @@
 #include <cstdio>
 
 #include "base/bytes.h"
-#include "plan/remedies.h"
 
 namespace fathom::plan {
 
@@ -28,7 +27,8 @@ std::string describe_capacity(const Target& target) {
   return target.device == config::Device::kCuda ? target.name + " has " + bytes : "this machine has " + bytes + " free";
 }
 
-std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const arch::Architecture& architecture) {
+std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const arch::Architecture& architecture,
+                            const ThroughputOf& throughput) {
   const memory::ComponentBytes& bytes = plan.dry_run.at_peak;
   const memory::Component largest = *std::max_element(memory::kComponents.begin(), memory::kComponents.end(),
                                                       [&](auto a, auto b) { return bytes[a] < bytes[b]; });
@@ -43,7 +43,8 @@ std::string describe_misfit(const Plan& plan, const config::RunConfig& run, cons
                      format_bytes(plan.dry_run.peak) + " live at its peak, the largest part is " +
                      std::string(component_name(largest)) + ": " + format_bytes(bytes[largest]) + " (" + share.data() +
                      ").";
-  const std::string help = describe_remedies(remedies(architecture, run, plan.target, plan.workload), missing);
+  const std::string help =
+      describe_remedies(remedies(architecture, run, plan.target, plan.workload, throughput), missing);
   if (!help.empty()) text += "\nWhat would help most, each alone, by formula:\n" + help;
   if (text.back() == '\n') text.pop_back();
   return text;

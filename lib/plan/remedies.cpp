@@ -7,9 +7,13 @@
 
 #include "arch/precision.h"
 #include "base/bytes.h"
+#include "config/checks.h"
 #include "config/devices.h"
 #include "config/precision.h"
 #include "plan/analytic.h"
+#include "plan/communication.h"
+#include "plan/host.h"
+#include "plan/memory_keys.h"
 #include "plan/techniques.h"
 #include "schedule/inputs.h"
 
@@ -87,23 +91,24 @@ RunConfig with_kept_updates(RunConfig run) {
 
 class Remedies {
  public:
-  Remedies(const arch::Architecture& architecture, const RunConfig& run, const Target& target, const Workload& workload)
+  Remedies(const arch::Architecture& architecture, const RunConfig& run, const Target& target, const Workload& workload,
+           const ThroughputOf& throughput)
       : architecture_(architecture),
         run_(run),
         kept_(with_kept_updates(run)),
         target_(target),
         workload_(workload),
+        throughput_(throughput),
         peak_(estimate_analytic(architecture, run, target_of(target, run, architecture), workload).peak),
         operations_(operations(run)) {}
 
   std::vector<Remedy> take() {
-    for (const Technique& technique :
-         smaller_batches(techniques(run_, architecture_, narrow_type(run_, target_), target_.gpus_per_node))) {
-      if (technique.group == "strategy") continue;
-      if (const auto changed = technique.apply(kept_)) add(technique.name, technique.note, *changed, true);
+    const std::vector<Technique> rows = smaller_batches(techniques(run_, architecture_, target_));
+    for (const Technique& row : rows) {
+      if (row.group == "strategy" || row.group == "evaluation") continue;
+      if (const auto changed = row.apply(kept_)) add(row.name, row.note, *changed, true);
     }
-    update_early();
-    offload();
+    update_early_from_the_host(rows);
     share_model();
     halve_length();
     if (!workload_.evaluations.empty() && run_.per_device_eval_batch_size > 1) {
@@ -117,11 +122,14 @@ class Remedies {
   }
 
  private:
+  schedule::StepShape step_of(const RunConfig& run) const {
+    return schedule::StepShape(
+        run.gradient_accumulation_steps,
+        schedule::batch_of_longest(run.per_device_train_batch_size, workload_.steps, run.packing));
+  }
+
   double operations(const RunConfig& run) const {
-    const schedule::BatchShape batch =
-        schedule::batch_of_longest(run.per_device_train_batch_size, workload_.steps, run.packing);
-    const Arithmetic arithmetic =
-        estimate_arithmetic(architecture_, run, schedule::StepShape(run.gradient_accumulation_steps, batch)).whole();
+    const Arithmetic arithmetic = estimate_arithmetic(architecture_, run, step_of(run)).whole();
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);
   }
 
@@ -131,7 +139,8 @@ class Remedies {
     for (Technique& row : rows) {
       if (row.group != "batch") {
         others.push_back(std::move(row));
-      } else if (row.apply(run_)->per_device_train_batch_size < run_.per_device_train_batch_size) {
+      } else if (const auto with = row.apply(run_);
+                 with && with->per_device_train_batch_size < run_.per_device_train_batch_size) {
         smaller.push_back(std::move(row));
       }
     }
@@ -140,28 +149,18 @@ class Remedies {
     return others;
   }
 
-  // Where gradients neither add up nor wait for anything but the norm that clips them.
-  void update_early() {
-    const bool in_fp16 = arch::precision_of(architecture_, run_).computed == DType::kF16;
-    if (run_.num_processes > 1 || run_.gradient_accumulation_steps > 1 || run_.cuda_graphs || in_fp16) return;
-    RunConfig changed = kept_;
-    changed.optimizer_in_backward = true;
-    changed.max_grad_norm = 0;
-    add("updates in the backward pass", run_.max_grad_norm > 0 ? "gradients are not clipped" : "the same result",
-        changed, true);
-  }
-
-  void offload() {
-    if (target_.device != config::Device::kCuda || run_.num_processes > 1) return;
-    RunConfig changed = kept_;
-    if (run_.method == config::Method::kLora) {
-      changed.offload_weights = true;
-      if (!run_.cuda_graphs)
-        add("layers in the host's memory", "the same result; each pass brings them", changed, true);
-    } else if (config::row_of(run_.optim).reads_betas) {
-      changed.offload_optimizer = true;
-      add("optimizer states in the host's memory", "the same result; each step moves them there and back", changed,
-          true);
+  // Each alone saves little where the other's part is the peak.
+  void update_early_from_the_host(const std::vector<Technique>& rows) {
+    if (run_.method == config::Method::kLora) return;
+    for (const Technique& early : rows) {
+      if (early.group != "updates" || early.name.empty()) continue;
+      for (const Technique& offloaded : rows) {
+        if (offloaded.group != "host" || offloaded.name.empty()) continue;
+        const auto first = early.apply(kept_);
+        const auto both = first ? offloaded.apply(*first) : std::nullopt;
+        if (both)
+          add(early.name + ", " + offloaded.name, early.note + "; each step moves states there and back", *both, true);
+      }
     }
   }
 
@@ -195,18 +194,41 @@ class Remedies {
   }
 
   void add(const std::string& name, const std::string& note, const RunConfig& changed, bool same_data) {
+    if (!config::is_consistent(changed)) return;
+    const bool in_fp16 = arch::precision_of(architecture_, changed).computed == DType::kF16;
+    if (changed.optimizer_in_backward && in_fp16) return;
     if (config::rounds_weights_to_nearest(changed) && !config::rounds_weights_to_nearest(run_)) return;
     if (changed.master_weights != config::MasterWeights::kNone && !config::row_of(changed.optim).is_adamw) return;
     Remedy remedy;
     remedy.name = name;
-    remedy.note = note;
     remedy.settings = settings_between(run_, changed);
     if (remedy.settings.empty()) return;
     remedy.peak = formula(changed);
     remedy.saved_bytes = peak_ - remedy.peak;
     if (remedy.saved_bytes <= 0) return;
+    remedy.note = note + cost_of_copies(changed) + remark(changed);
     if (same_data) remedy.work = operations(changed) / operations_;
     found_.push_back(std::move(remedy));
+  }
+
+  // Of what lies in the host's memory and did not.
+  std::string cost_of_copies(const RunConfig& changed) const {
+    if (!offloads(changed) || offloads(run_)) return "";
+    std::string text = "; " + format_bytes(host_traffic(architecture_, changed)) + " each way in a step";
+    const auto throughput = throughput_ ? throughput_(changed) : std::nullopt;
+    if (!throughput || !throughput->host_link) return text;
+    const ExpectedTime time =
+        expected_step_time(architecture_, changed, step_of(changed),
+                           estimate_arithmetic(architecture_, changed, step_of(changed)), *throughput);
+    std::array<char, 64> seconds{};
+    std::snprintf(seconds.data(), seconds.size(), ", %.2f s of %.2f not hidden", time.host_seconds, time.seconds());
+    return text + seconds.data();
+  }
+
+  std::string remark(const RunConfig& changed) const {
+    const bool untried =
+        target_.device == config::Device::kCuda && untried_on_gpus(changed).size() > untried_on_gpus(run_).size();
+    return untried ? "; no GPU has run it yet" : "";
   }
 
   const arch::Architecture& architecture_;
@@ -214,6 +236,7 @@ class Remedies {
   const RunConfig kept_;
   const Target& target_;
   const Workload& workload_;
+  const ThroughputOf& throughput_;
   const int64_t peak_;
   const double operations_;
   std::vector<Remedy> found_;
@@ -237,8 +260,8 @@ Target target_of(const Target& target, const RunConfig& run, const arch::Archite
 }
 
 std::vector<Remedy> remedies(const arch::Architecture& architecture, const RunConfig& run, const Target& target,
-                             const Workload& workload) {
-  return Remedies(architecture, run, target, workload).take();
+                             const Workload& workload, const ThroughputOf& throughput) {
+  return Remedies(architecture, run, target, workload, throughput).take();
 }
 
 std::string describe_remedies(const std::vector<Remedy>& remedies, int64_t missing_bytes, size_t count) {

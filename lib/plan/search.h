@@ -42,6 +42,7 @@ struct Question {
   std::function<std::optional<Throughput>(const config::RunConfig&)> throughput;
   // Of a run's operations on this hardware beside those in FP32, where arithmetic alone decides; empty: none.
   std::function<Slowdown(const config::RunConfig&)> slowdown;
+  std::optional<int64_t> host_bytes = {};  // that a run may keep in the host's memory for a GPU; unset: not known
 };
 
 struct Candidate {
@@ -80,27 +81,42 @@ struct Combination : Candidate {
   std::optional<double> seconds;              // expected for such a step; where it is proved, by the dry run's count
   double exposed_seconds = 0;                 // of these, what communication is not hidden
   double host_seconds = 0;                    // likewise, copies to the host and back
+  int64_t host_bytes = 0;                     // that lie there
+  Turn turn = Turn::kFirst;                   // the latest of its techniques
   int64_t tokens = 0;                         // of such a step, padding included; of one process
 };
 
 struct Advice {
-  std::optional<Combination> best;      // proved to fit: with the run's own optimizer where one fits so, else with one
-                                        // that keeps its update, of the least expected time; nullopt: nothing fits
-  std::optional<Combination> next;      // the one before it in the order of time, proved not to fit (where settled);
-                                        // nullopt: best is the fastest of all
-  std::vector<Combination> fitting;     // the fastest of each method and precision that fits, best first; by formula,
-                                        // in bytes and time, where the dry runs were used up
+  std::optional<Combination> best;   // proved to fit; nullopt: nothing does
+  std::optional<Combination> next;   // the one before it in the order of its turn, proved not to fit (where settled);
+                                     // nullopt: best is the first of all
+  std::vector<Combination> fitting;  // the fastest of each method and precision that fits, best first; by formula,
+                                     // in bytes and time, where the dry runs were used up
   std::optional<Combination> smallest;  // where nothing fits: it, by formula, proved too large
-  std::optional<std::vector<std::string>> enough;  // known GPUs on which the smallest fits, by dry run; for its caller
-                                                   // to fill
+  // Where nothing fits that GPUs have run, but something else does: the smallest of what they have run.
+  std::optional<Combination> smallest_tried;
+  std::optional<Combination> untried;  // expected to be faster than best, by less than makes up for being untried
+  std::optional<std::vector<std::string>> enough;  // known GPUs on which the smallest, or the smallest that GPUs have
+                                                   // run, fits, by dry run; for its caller to fill
   int64_t combinations = 0;                        // covered by the search
   int64_t reckoned = 0;                            // of those, worked out; the others are decided by monotonicity
   int64_t dry_runs = 0;
-  bool settled = true;  // false: the dry runs were used up; best is the fastest of those that they proved to fit
+  bool settled = true;   // false: the dry runs were used up; best is the fastest of those that they proved to fit
+  bool by_room = false;  // best is not the fastest: it leaves the most room
 };
-// Over all combinations of techniques. What is declared of a step's time leaves some bytes out, so that the fastest
-// is played until the one that is fastest has been: its time is then the one that `estimate` tells. keep: groups of
-// which the run's own technique stays ("method").
+// An untried combination must be expected to take a tenth less time than what GPUs have run.
+inline constexpr double kClearlyFaster = 0.9;
+// Over all combinations of techniques, turn by turn. Of the first turn the order is: the least change to the run's
+// updates, then the least expected time. What is of the second (Turn::kUntried) is the answer where nothing of the
+// first fits but what changes the update's rule, or where it is clearly faster and changes no more; there the least
+// time decides, with another rule last. The last turn comes where nothing fits yet. So "nothing fits" is said of all
+// three. What is declared of a step's time leaves some bytes out, so that the fastest is played until the one that is
+// fastest has been: its time is then the one that `estimate` tells. keep: groups of which the run's own technique stays
+// ("method").
 Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep = {});
+
+// For where every answer is near the limit: of all turns the combination that leaves the most room, with another update
+// rule only where nothing else fits; of those that leave nearly as much, the fastest.
+Advice most_room_that_fits(const Question& question, const std::set<std::string>& keep = {});
 
 }  // namespace fathom::plan

@@ -2,12 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/analytic.h"
-#include "plan/communication.h"
-#include "plan/remedies.h"
-#include "plan/search.h"
-#include "plan/techniques.h"
-#include "schedule/inputs.h"
+#include "plan/combinations.h"
 
 namespace fathom::plan {
 namespace {
@@ -16,16 +11,10 @@ using config::RunConfig;
 
 // Faster combinations within this share above the bound are dry-run too: the formula may be wrong about them.
 constexpr double kDoubt = 0.05;
-constexpr int kOfUpdate = 3;          // the first techniques of a combination: method, precision, optimizer
-constexpr size_t kAhead = 2;          // runs that are played side by side: a proof may make the next needless
-constexpr int64_t kMostDryRuns = 40;  // and one for the smallest, where none of these fits
-
-// One choice of every group but the batch; its micro-batches grow, and with them memory.
-struct Family {
-  std::vector<std::string> techniques;
-  std::vector<Combination> batches;  // smallest first
-  size_t fitting = 0;                // the first so many fit, by proof or by the formula that the last proof put right
-};
+constexpr size_t kAhead = 2;                    // runs that are played side by side: a proof may make the next needless
+constexpr int64_t kMostDryRuns = 40;            // of a turn, and one for the smallest, where none of these fits
+constexpr int64_t kAlike = int64_t{256} << 20;  // of room: the faster of two runs is taken
+constexpr int64_t kMostAlike = 8;               // runs that are played for that
 
 bool uses_seconds(const std::vector<Family>& families) {
   return std::all_of(families.begin(), families.end(), [](const Family& family) {
@@ -36,14 +25,51 @@ bool uses_seconds(const std::vector<Family>& families) {
 
 class TechniqueSearch {
  public:
-  TechniqueSearch(const Question& question, const std::set<std::string>& keep) : question_(question) {
-    group(keep);
-    combine({}, question.run, groups_.begin());
-    by_seconds_ = uses_seconds(families_);
-    count_fitting();
-  }
+  TechniqueSearch(const Question& question, const std::set<std::string>& keep)
+      : question_(question), combinations_(question, keep) {}
 
   Advice take() {
+    Advice answer = of_turn(Turn::kFirst);
+    for (const Turn turn : {Turn::kUntried, Turn::kLast}) {
+      if (turn == Turn::kLast && keeps_rule(answer.best)) break;
+      than_ = answer.best;
+      answer = better(std::move(answer), of_turn(turn));
+    }
+    return answer;
+  }
+
+  Advice take_roomiest() {
+    for (const Turn turn : {Turn::kFirst, Turn::kUntried, Turn::kLast}) take_families(turn);
+    by_seconds_ = uses_seconds(families_);
+    advice_.by_room = true;
+    for (const bool another : {false, true}) {
+      const std::vector<Combination*> alike = smallest_alike(another);
+      if (alike.empty()) continue;
+      Combination& least = *alike.front();
+      prove(least, /*decides=*/true);
+      if (!advice_.smallest || least.proof->need < advice_.smallest->proof->need) advice_.smallest = least;
+      if (!least.proof->fits) continue;
+      advice_.smallest.reset();
+      advice_.best = fastest_of(alike);
+      advice_.fitting = {*advice_.best};
+      break;
+    }
+    return std::move(advice_);
+  }
+
+ private:
+  static bool keeps_rule(const std::optional<Combination>& answer) {
+    return answer && answer->change != UpdateChange::kAnother;
+  }
+
+  // The combinations whose latest technique is of the turn.
+  Advice of_turn(Turn turn) {
+    turn_ = turn;
+    advice_ = {};
+    take_families(turn);
+    if (families_.empty()) return std::move(advice_);
+    by_seconds_ = uses_seconds(families_);
+    count_fitting();
     while (advice_.dry_runs < kMostDryRuns) {
       Combination* open = doubtful();
       const bool settled = open == nullptr;
@@ -55,76 +81,45 @@ class TechniqueSearch {
     advice_.settled = doubtful() == nullptr;
     if (!advice_.settled) keep_proved();
     report();
+    proofs_only_ = false;
     return std::move(advice_);
   }
 
- private:
-  using Groups = std::vector<std::vector<Technique>>;
-
-  void group(const std::set<std::string>& keep) {
-    const DType narrow = narrow_type(question_.run, question_.target);
-    for (Technique& row : techniques(question_.run, question_.architecture, narrow, question_.target.gpus_per_node)) {
-      const auto changed = row.apply(question_.run);
-      if (keep.count(row.group) > 0 && changed != question_.run) continue;
-      if (groups_.empty() || groups_.back().front().group != row.group) groups_.emplace_back();
-      groups_.back().push_back(std::move(row));
+  // Of the answer of the turns before and that of the next, which has come to be better if it is there at all.
+  static Advice better(Advice answer, Advice next) {
+    const auto counted = [](Advice result, const Advice& other) {
+      result.combinations += other.combinations;
+      result.reckoned += other.reckoned;
+      result.dry_runs += other.dry_runs;
+      return result;
+    };
+    if (!next.best) {
+      const auto need = [](const Combination& each) { return each.proof ? each.proof->need : each.formula; };
+      const bool first = answer.smallest && !answer.smallest_tried;
+      if (first) answer.smallest_tried = answer.smallest;
+      if (answer.smallest && next.smallest && need(*next.smallest) < need(*answer.smallest)) {
+        answer.smallest = next.smallest;
+      }
+      return counted(std::move(answer), next);
     }
+    const bool beside = keeps_rule(answer.best);
+    if (beside && *next.best->seconds > kClearlyFaster * *answer.best->seconds) {
+      answer.untried = next.best;
+      return counted(std::move(answer), next);
+    }
+    next.smallest_tried = answer.smallest_tried ? answer.smallest_tried : answer.smallest;
+    next.fitting.insert(next.fitting.end(), answer.fitting.begin(), answer.fitting.end());
+    return counted(std::move(next), answer);
   }
 
-  void combine(const std::vector<std::string>& chosen, const RunConfig& run, Groups::const_iterator group) {
-    if (group->front().group == "batch") {
-      Family& family = families_.emplace_back();
-      family.techniques = chosen;
-      for (const Technique& row : *group) family.batches.push_back(combination(chosen, row, *row.apply(run)));
-      return;
-    }
-    for (const Technique& row : *group) {
-      const auto changed = row.apply(run);
-      if (!changed) continue;
-      std::vector<std::string> longer = chosen;
-      longer.push_back(row.name);
-      combine(longer, *changed, std::next(group));
-    }
-  }
-
-  Combination combination(std::vector<std::string> names, const Technique& batch, const RunConfig& run) {
-    Combination result;
-    names.push_back(batch.name);
-    result.techniques = std::move(names);
-    result.run = run;
-    result.change = update_change(question_.run.optim, run.optim);
-    const schedule::BatchShape micro_batch =
-        schedule::batch_of_longest(run.per_device_train_batch_size, longest_samples(run), run.packing);
-    const schedule::StepShape step(run.gradient_accumulation_steps, micro_batch);
-    result.arithmetic = estimate_arithmetic(question_.architecture, run, step);
-    result.tokens = run.gradient_accumulation_steps * micro_batch.rows * micro_batch.length;
-    const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
-    const Arithmetic whole = result.arithmetic.whole();
-    result.operations = slowdown.matrix * static_cast<double>(whole.matrix_flops) +
-                        slowdown.attention * static_cast<double>(whole.attention_flops);
-    const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;
-    if (throughput) {
-      const ExpectedTime time = expected_step_time(question_.architecture, run, step, result.arithmetic, *throughput);
-      result.seconds = time.seconds();
-      result.exposed_seconds = time.exposed_seconds;
-      result.host_seconds = time.host_seconds;
-    }
-    ++advice_.combinations;
-    return result;
-  }
-
-  const std::vector<schedule::StepShape>& longest_samples(const RunConfig& run) {
-    if (longest_.empty()) longest_ = question_.workload_of(run).steps;
-    return longest_;
+  void take_families(Turn turn) {
+    families_ = combinations_.of_turn(turn);
+    for (const Family& family : families_) advice_.combinations += static_cast<int64_t>(family.batches.size());
   }
 
   int64_t formula(Combination& combination) {
-    if (combination.formula > 0) return combination.formula;
-    const Target target = target_of(question_.target, combination.run, question_.architecture);
-    combination.formula =
-        estimate_analytic(question_.architecture, combination.run, target, question_.workload_of(combination.run)).peak;
-    ++advice_.reckoned;
-    return combination.formula;
+    if (combination.formula == 0) ++advice_.reckoned;
+    return combinations_.formula(combination);
   }
 
   // Bytes by proof, or by the formula and what the last proof says it lacks.
@@ -151,10 +146,14 @@ class TechniqueSearch {
     }
   }
 
-  // By what changes about the update, which is nobody's to choose for a little time; then by time, then by bytes moved,
-  // then by the larger micro-batch, which keeps hardware busier, then by the fewest changes to the run as it is.
+  // By what changes about the update, which is nobody's to choose for a little time; of later turns only whether its
+  // rule does, for all that they have is a concession. Then by time, then by bytes moved, then by the larger
+  // micro-batch, which keeps hardware busier, then by the fewest changes to the run as it is.
   bool faster(const Combination& a, const Combination& b) const {
-    if (a.change != b.change) return a.change < b.change;
+    const auto change = [this](const Combination& each) {
+      return turn_ == Turn::kFirst ? each.change : std::max(each.change, UpdateChange::kUnclipped);
+    };
+    if (change(a) != change(b)) return change(a) < change(b);
     const auto time = [this](const Combination& each) { return by_seconds_ ? *each.seconds : each.operations; };
     if (time(a) != time(b)) return time(a) < time(b);
     const int64_t moved_by_a = a.arithmetic.whole().bytes_moved, moved_by_b = b.arithmetic.whole().bytes_moved;
@@ -167,40 +166,49 @@ class TechniqueSearch {
     return settings_between(question_.run, a.run).size() < settings_between(question_.run, b.run).size();
   }
 
+  // Whether it can be a better answer than that of the turns before.
+  bool eligible(const Combination& each) const {
+    if (!than_) return true;
+    if (!keeps_rule(than_)) return each.change != UpdateChange::kAnother;
+    return each.change <= than_->change && each.seconds && than_->seconds && *each.seconds < *than_->seconds;
+  }
+
   Combination* fastest() {
     Combination* best = nullptr;
     for (Family& family : families_) {
       if (family.fitting == 0) continue;
       Combination& candidate = family.batches[family.fitting - 1];
-      if (best == nullptr || faster(candidate, *best)) best = &candidate;
+      if (eligible(candidate) && (best == nullptr || faster(candidate, *best))) best = &candidate;
     }
     return best;
   }
 
-  // The faster ones that are taken not to fit: the nearest in time, then all those within doubt.
-  std::vector<Combination*> refused_before(const Combination& best) {
+  // The faster ones that are taken not to fit: the nearest in time, then all those within doubt. best: nullptr where
+  // none is known; then those within doubt.
+  std::vector<Combination*> refused_before(const Combination* best) {
     std::vector<Combination*> refused;
     for (Family& family : families_) {
       if (family.fitting == family.batches.size()) continue;
       Combination& candidate = family.batches[family.fitting];
-      if (faster(candidate, best)) refused.push_back(&candidate);
+      if (eligible(candidate) && (best == nullptr || faster(candidate, *best))) refused.push_back(&candidate);
     }
     std::sort(refused.begin(), refused.end(), [this](auto* a, auto* b) { return faster(*b, *a); });
     const double doubtful = (1 + kDoubt) * static_cast<double>(question_.target.capacity_bytes);
     const auto clear = [&](Combination* each) { return expected_need(*each) > doubtful; };
-    if (!refused.empty()) refused.erase(std::remove_if(refused.begin() + 1, refused.end(), clear), refused.end());
+    const auto first = refused.begin() + (best != nullptr && !refused.empty() ? 1 : 0);
+    refused.erase(std::remove_if(first, refused.end(), clear), refused.end());
     return refused;
   }
 
   // What must be proved next before the answer is settled; nullptr: nothing.
   Combination* doubtful() {
     Combination* best = fastest();
-    if (best == nullptr) {  // the last word where the formula lets nothing in
+    if (best == nullptr && !than_) {  // the last word where the formula lets nothing in
       Combination& least = smallest();
       return least.proof ? nullptr : &least;
     }
-    if (!best->proof) return best;
-    const std::vector<Combination*> refused = refused_before(*best);
+    if (best != nullptr && !best->proof) return best;
+    const std::vector<Combination*> refused = refused_before(best);
     const auto open = std::find_if(refused.begin(), refused.end(), [](const auto* each) { return !each->proof; });
     return open == refused.end() ? nullptr : *open;
   }
@@ -209,7 +217,7 @@ class TechniqueSearch {
   void announce(bool settled) {
     if (!question_.play_ahead) return;
     Combination* best = fastest();
-    std::vector<Combination*> next = settled || best == nullptr ? shown() : refused_before(*best);
+    std::vector<Combination*> next = settled || best == nullptr ? shown() : refused_before(best);
     if (best != nullptr) next.insert(next.begin(), best);
     std::vector<RunConfig> runs;
     for (const Combination* each : next) {
@@ -223,7 +231,7 @@ class TechniqueSearch {
   void keep_proved() {
     proofs_only_ = true;
     count_fitting();
-    if (fastest() == nullptr) prove(smallest(), /*decides=*/true);
+    if (fastest() == nullptr && !than_) prove(smallest(), /*decides=*/true);
     advice_.settled = fastest() == nullptr;
   }
 
@@ -238,12 +246,46 @@ class TechniqueSearch {
         ->batches.front();
   }
 
+  // The smallest first, by formula, of those that change the update's rule or of those that do not, and then those that
+  // need hardly more.
+  std::vector<Combination*> smallest_alike(bool another) {
+    std::vector<Combination*> found;
+    const auto less = [this](Combination* a, Combination* b) { return formula(*a) < formula(*b); };
+    for (Family& family : families_) {
+      if ((family.batches.front().change == UpdateChange::kAnother) != another) continue;
+      found.push_back(&family.batches.front());
+    }
+    if (found.empty()) return found;
+    const int64_t least = formula(**std::min_element(found.begin(), found.end(), less));
+    found.clear();
+    for (Family& family : families_) {
+      for (Combination& each : family.batches) {
+        if ((each.change == UpdateChange::kAnother) != another || formula(each) > least + kAlike) break;
+        found.push_back(&each);
+      }
+    }
+    std::stable_sort(found.begin(), found.end(), less);
+    return found;
+  }
+
+  // Of those that leave as much room as the first, but for kAlike; the first was proved.
+  const Combination& fastest_of(std::vector<Combination*> alike) {
+    const Combination& least = *alike.front();
+    std::sort(alike.begin(), alike.end(), [this](auto* a, auto* b) { return faster(*a, *b); });
+    for (Combination* each : alike) {
+      if (advice_.dry_runs > kMostAlike) break;
+      prove(*each, /*decides=*/false);
+      if (each->proof->fits && each->proof->need <= least.proof->need + kAlike) return *each;
+    }
+    return least;
+  }
+
   // decides: and does not only make a row of the answer's table exact.
   void prove(Combination& combination, bool decides) {
     if (combination.proof) return;
     combination.proof = question_.prove(combination.run);
     ++advice_.dry_runs;
-    correct_time(combination);
+    combinations_.correct_times(combination, families_);
     if (decides) offset_ = combination.proof->need - formula(combination);
     count_fitting();
   }
@@ -252,7 +294,7 @@ class TechniqueSearch {
   std::vector<Combination*> shown() {
     std::map<std::pair<std::string, std::string>, Combination*> fastest_of;
     for (Family& family : families_) {
-      if (family.fitting == 0) continue;
+      if (family.fitting == 0 || !eligible(family.batches[family.fitting - 1])) continue;
       Combination& candidate = family.batches[family.fitting - 1];
       Combination*& known = fastest_of[{family.techniques[0], family.techniques[1]}];
       if (known == nullptr || faster(candidate, *known)) known = &candidate;
@@ -271,58 +313,37 @@ class TechniqueSearch {
     return open == rows.end() ? nullptr : *open;
   }
 
-  // By what the formula lacks for the step that was played (which with ragged data is not quite the one that is
-  // compared), and so all that have the same method, precision and optimizer, until they are played themselves.
-  void correct_time(Combination& combination) {
-    if (!combination.seconds || !combination.proof->fits || !combination.proof->arithmetic) return;
-    const RunConfig& run = combination.run;
-    const schedule::StepShape step = longest_step(question_.architecture, run, question_.workload_of(run).steps);
-    const double reckoned = seconds_of(run, estimate_arithmetic(question_.architecture, run, step));
-    if (reckoned == 0) return;
-    const double lack = seconds_of(run, *combination.proof->arithmetic) / reckoned;
-    for (Family& family : families_) {
-      const auto first = family.techniques.begin();
-      if (!std::equal(first, first + kOfUpdate, combination.techniques.begin())) continue;
-      for (Combination& each : family.batches) {
-        const bool known = each.proof && each.proof->fits && each.proof->arithmetic;
-        if (!known || &each == &combination) {
-          each.seconds = lack * seconds_of(each.run, each.arithmetic) + each.exposed_seconds + each.host_seconds;
-        }
-      }
-    }
-  }
-
-  // What is computed.
-  double seconds_of(const RunConfig& run, const StepArithmetic& arithmetic) const {
-    return expected_time(arithmetic, *question_.throughput(run)).seconds();
-  }
-
   void report() {
     const Combination* best = fastest();
     if (best == nullptr) {
-      advice_.smallest = smallest();
+      if (!than_) advice_.smallest = smallest();
       return;
     }
     advice_.best = *best;
-    const std::vector<Combination*> refused = refused_before(*best);
+    const std::vector<Combination*> refused = refused_before(best);
     if (!refused.empty()) advice_.next = *refused.front();
     for (const Combination* each : shown()) advice_.fitting.push_back(*each);
   }
 
   const Question& question_;
-  Groups groups_;
+  Combinations combinations_;
   std::vector<Family> families_;
-  Advice advice_;
+  Turn turn_ = Turn::kFirst;
+  std::optional<Combination> than_;  // the answer of the turns before
+  Advice advice_;                    // of this one
   bool by_seconds_ = false;
-  std::vector<schedule::StepShape> longest_;  // that the data have
-  int64_t offset_ = 0;                        // dry run less formula, at the last dry run that was to decide
-  bool proofs_only_ = false;                  // the formula no longer lets anything in
+  int64_t offset_ = 0;        // dry run less formula, at the last dry run that was to decide
+  bool proofs_only_ = false;  // the formula no longer lets anything in
 };
 
 }  // namespace
 
 Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep) {
   return TechniqueSearch(question, keep).take();
+}
+
+Advice most_room_that_fits(const Question& question, const std::set<std::string>& keep) {
+  return TechniqueSearch(question, keep).take_roomiest();
 }
 
 }  // namespace fathom::plan

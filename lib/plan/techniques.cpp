@@ -57,8 +57,6 @@ std::optional<RunConfig> with_precision(RunConfig run, const arch::Architecture&
   const bool full = run.method == config::Method::kFull, rounded = to.masters != config::MasterWeights::kNone;
   if (to.bits == 16 && full != rounded) return std::nullopt;
   if (rounded && narrow != DType::kBF16) return std::nullopt;
-  const bool in_fp16 = narrow == DType::kF16 && (to.autocast || to.bits == 16);
-  if (in_fp16 && run.optimizer_in_backward) return std::nullopt;
   run = with_plain_base(run);
   run.master_weights = to.masters;
   run.bf16 = to.autocast && narrow == DType::kBF16;
@@ -70,15 +68,35 @@ std::optional<RunConfig> with_precision(RunConfig run, const arch::Architecture&
 
 // The frozen projections in fewer bits, what stays in 16; a run that has it already is left as it is.
 Technique base_row(const arch::Architecture& architecture, DType narrow, const char* name, const char* note,
-                   bool RunConfig::*load_in) {
+                   bool RunConfig::*load_in, bool doubly = false) {
   return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
             if (run.method == config::Method::kFull || run.qat != config::Qat::kNone) return std::nullopt;
-            if (run.*load_in) return run;
+            if (run.*load_in && run.bnb_4bit_use_double_quant == doubly) return run;
             std::optional<RunConfig> changed =
                 with_precision(run, architecture, narrow, {.bits = 16, .autocast = true});
             (*changed).*load_in = true;
+            (*changed).bnb_4bit_use_double_quant = doubly;
             return changed;
           }};
+}
+
+void add_quantized_bases(std::vector<Technique>& rows, const RunConfig& run, const arch::Architecture& architecture,
+                         DType narrow) {
+  if (architecture.quantized) return;
+  rows.push_back(base_row(architecture, narrow, "INT8 base",
+                          "frozen projections in 8 bits, the rest in 16: rounded weights", &RunConfig::load_in_8bit));
+  if (run.load_in_fp8) {  // as many bytes as INT8, for the sake of its products
+    rows.push_back(base_row(architecture, narrow, "FP8 base",
+                            "frozen projections in FP8, the rest in 16 bits: rounded weights",
+                            &RunConfig::load_in_fp8));
+  }
+  rows.push_back(base_row(architecture, narrow, "NF4 base",
+                          "frozen projections in 4 bits, the rest in 16: coarsely rounded weights",
+                          &RunConfig::load_in_4bit));
+  Technique doubly = base_row(architecture, narrow, "NF4 base with scales in 8 bits",
+                              "as NF4, its scales rounded too: a little coarser", &RunConfig::load_in_4bit, true);
+  if (!run.bnb_4bit_use_double_quant) doubly.turn = Turn::kLast;
+  rows.push_back(std::move(doubly));
 }
 
 Technique precision_row(const arch::Architecture& architecture, DType narrow, const std::string& name,
@@ -95,13 +113,74 @@ Technique setting_row(const char* group, const char* name, const char* note, T R
           }};
 }
 
-// Only where the run's own chunk is larger than the default: a smaller one saves little.
+// The run's own, the default where that is smaller, and one below which little is left to save.
 void add_chunks(std::vector<Technique>& rows, const RunConfig& run) {
-  const int64_t chunk = RunConfig().loss_chunk_size;
-  if (run.loss_chunk_size > 0 && run.loss_chunk_size <= chunk) return;
-  rows.push_back(setting_row("loss", "large chunks of logits", "the same result", &RunConfig::loss_chunk_size,
-                             run.loss_chunk_size));
-  rows.push_back(setting_row("loss", "loss in chunks", "the same result", &RunConfig::loss_chunk_size, chunk));
+  constexpr int64_t kSmall = 128;
+  const int64_t own = run.loss_chunk_size, usual = RunConfig().loss_chunk_size;
+  const bool large = own == 0 || own > usual;
+  rows.push_back(
+      setting_row("loss", large ? "large chunks of logits" : "", "the same result", &RunConfig::loss_chunk_size, own));
+  if (large)
+    rows.push_back(setting_row("loss", "loss in chunks", "the same result", &RunConfig::loss_chunk_size, usual));
+  if (own > 0 && own <= kSmall) return;
+  rows.push_back(setting_row("loss", "loss in small chunks", "the same result; narrow products of the head",
+                             &RunConfig::loss_chunk_size, kSmall));
+  rows.back().turn = Turn::kLast;
+}
+
+void add_evaluations(std::vector<Technique>& rows, const RunConfig& run) {
+  const int64_t own = run.per_device_eval_batch_size;
+  if (own == 1 || (run.eval_strategy == config::Cadence::kNo && !run.eval_on_start)) return;
+  rows.push_back(setting_row("evaluation", "", "", &RunConfig::per_device_eval_batch_size, own));
+  rows.push_back(setting_row<int64_t>("evaluation", "single rows in evaluations", "the same losses, more slowly",
+                                      &RunConfig::per_device_eval_batch_size, 1));
+}
+
+void add_graphs(std::vector<Technique>& rows, const RunConfig& run) {
+  if (!run.cuda_graphs) return;
+  rows.push_back(setting_row("graphs", "CUDA graphs", "the same result", &RunConfig::cuda_graphs, true));
+  rows.push_back(setting_row("graphs", "no CUDA graphs", "the same result, launched kernel by kernel",
+                             &RunConfig::cuda_graphs, false));
+}
+
+// Of one process, whose gradients wait for no others.
+void add_updates(std::vector<Technique>& rows, const RunConfig& run, const arch::Architecture& architecture,
+                 const Target& target) {
+  if (run.num_processes > 1) return;
+  rows.push_back(setting_row("updates", "", "", &RunConfig::optimizer_in_backward, false));
+  const bool clipped = run.max_grad_norm > 0;
+  rows.push_back({"updates", "updates in the backward pass", clipped ? "gradients are not clipped" : "the same result",
+                  [=](RunConfig changed) -> std::optional<RunConfig> {
+                    if (arch::precision_of(architecture, changed).computed == DType::kF16) return std::nullopt;
+                    changed.optimizer_in_backward = true;
+                    changed.max_grad_norm = 0;
+                    return changed;
+                  }});
+  if (target.device == config::Device::kCuda && !run.optimizer_in_backward) rows.back().turn = Turn::kUntried;
+}
+
+// Of one process on a GPU: what a step reads once or twice lies in the host's memory.
+void add_host(std::vector<Technique>& rows, const RunConfig& run, const Target& target) {
+  if (run.num_processes > 1 || target.device != config::Device::kCuda) return;
+  const Turn turn = run.offload_optimizer || run.offload_weights ? Turn::kFirst : Turn::kUntried;
+  rows.push_back({"host", "", "", [](RunConfig changed) -> std::optional<RunConfig> {
+                    changed.offload_optimizer = changed.offload_weights = false;
+                    return changed;
+                  }});
+  rows.push_back(
+      {"host", "optimizer states in the host's memory", "the same result; each step moves them there and back",
+       [](RunConfig changed) -> std::optional<RunConfig> {
+         const bool kept = changed.method == config::Method::kFull && config::row_of(changed.optim).reads_betas;
+         changed.offload_optimizer = true;
+         return kept ? std::optional(changed) : std::nullopt;
+       },
+       turn});
+  rows.push_back({"host", "layers in the host's memory", "the same result; each pass brings them",
+                  [](RunConfig changed) -> std::optional<RunConfig> {
+                    changed.offload_weights = true;
+                    return changed.method == config::Method::kLora ? std::optional(changed) : std::nullopt;
+                  },
+                  turn});
 }
 
 void add_strategies(std::vector<Technique>& rows, const RunConfig& run, int64_t gpus_per_node) {
@@ -129,12 +208,12 @@ void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
                                              "per_device_train_batch_size × gradient_accumulation_steps");
   const auto add = [&](int64_t batch) {
     const int64_t accumulation = effective / batch;
-    if (accumulation > config::kMostAccumulated || (accumulation > 1 && run.optimizer_in_backward)) return;
+    if (accumulation > config::kMostAccumulated) return;
     rows.push_back({"batch", std::to_string(batch) + " × " + std::to_string(accumulation) + " accumulated",
                     "the same effective batch", [=](RunConfig changed) -> std::optional<RunConfig> {
                       changed.per_device_train_batch_size = batch;
                       changed.gradient_accumulation_steps = accumulation;
-                      return changed;
+                      return config::is_consistent(changed) ? std::optional(changed) : std::nullopt;
                     }});
   };
   std::vector<int64_t> larger;
@@ -173,10 +252,11 @@ DType narrow_type(const RunConfig& run, const Target& target) {
   return run.fp16 || old ? DType::kF16 : DType::kBF16;
 }
 
-UpdateChange update_change(config::Optimizer from, config::Optimizer to) {
-  if (from == to) return UpdateChange::kNone;
-  const bool adamw = config::row_of(from).is_adamw && config::row_of(to).is_adamw;
-  return adamw ? UpdateChange::kRounded : UpdateChange::kAnother;
+UpdateChange update_change(const RunConfig& from, const RunConfig& to) {
+  const bool adamw = config::row_of(from.optim).is_adamw && config::row_of(to.optim).is_adamw;
+  if (from.optim != to.optim && !adamw) return UpdateChange::kAnother;
+  if (from.max_grad_norm > 0 && to.max_grad_norm == 0) return UpdateChange::kUnclipped;
+  return from.optim == to.optim ? UpdateChange::kNone : UpdateChange::kRounded;
 }
 
 RunConfig with_whole_models(RunConfig run) {
@@ -201,8 +281,8 @@ std::optional<RunConfig> with_shares(RunConfig run, int64_t processes) {
   return run;
 }
 
-std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture& architecture, DType narrow,
-                                  int64_t gpus_per_node) {
+std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture& architecture, const Target& target) {
+  const DType narrow = narrow_type(run, target);
   const std::string bits = narrow == DType::kF16 ? "FP16" : "BF16";
   const auto precision = [&](const std::string& name, const std::string& note, const Precision& to) {
     return precision_row(architecture, narrow, name, note, to);
@@ -222,13 +302,7 @@ std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture
        precision(bits + " weights and autocast",
                  "frozen weights in " + bits + ", adapters multiply in " + bits + " too",
                  {.bits = 16, .autocast = true})});
-  if (!architecture.quantized) {
-    rows.push_back(base_row(architecture, narrow, "INT8 base",
-                            "frozen projections in 8 bits, the rest in 16: rounded weights", &RunConfig::load_in_8bit));
-    rows.push_back(base_row(architecture, narrow, "NF4 base",
-                            "frozen projections in 4 bits, the rest in 16: coarsely rounded weights",
-                            &RunConfig::load_in_4bit));
-  }
+  add_quantized_bases(rows, run, architecture, narrow);
   add_optimizers(rows, run);
   rows.insert(
       rows.end(),
@@ -240,7 +314,11 @@ std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture
        setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
                    config::Attention::kMath)});
   add_chunks(rows, run);
-  add_strategies(rows, run, gpus_per_node);
+  add_evaluations(rows, run);
+  add_graphs(rows, run);
+  add_updates(rows, run, architecture, target);
+  add_host(rows, run, target);
+  add_strategies(rows, run, target.gpus_per_node);
   add_batches(rows, run);
   return rows;
 }

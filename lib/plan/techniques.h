@@ -13,32 +13,42 @@
 
 namespace fathom::plan {
 
+// When a search comes to a technique: to those of a later turn where nothing fits without, or where they are clearly
+// faster. What the run has already is of the first.
+enum class Turn {
+  kFirst,
+  kUntried,  // no GPU has run it yet (plan/memory_keys.h)
+  kLast,     // small savings that cost more than a search reckons with
+};
+
 struct Technique {
   std::string group;  // a run has one technique of each group: "precision"
-  std::string name;   // "BF16 autocast"
+  std::string name;   // "BF16 autocast"; empty: nothing to speak of
   std::string note;   // what it changes besides memory and time
   // The run with it, equal to the run that has it already; nullopt where the rest of the run excludes it.
   std::function<std::optional<config::RunConfig>(const config::RunConfig&)> apply;
+  Turn turn = Turn::kFirst;
 };
 
 // What `fathom advise` can keep as it is.
-inline constexpr const char* kGroups[] = {"method",    "precision", "optimizer", "checkpointing",
-                                          "attention", "strategy",  "batch"};
+inline constexpr const char* kGroups[] = {"method",  "precision", "optimizer", "checkpointing", "attention",
+                                          "updates", "host",      "strategy",  "batch"};
 
 // The 16 bits that a run may turn to: FP16 where it has them or where the GPU has no BF16.
 DType narrow_type(const config::RunConfig& run, const Target& target);
 
-// What another optimizer changes about what is learned: nothing but the digits that states are kept in, or the update
-// itself.
-enum class UpdateChange { kNone, kRounded, kAnother };
-UpdateChange update_change(config::Optimizer from, config::Optimizer to);
+// What a run changes about another's updates, the least first: nothing, the digits that states are kept in, that
+// gradients are no longer clipped (with such states or without), or the rule itself.
+enum class UpdateChange { kNone, kRounded, kUnclipped, kAnother };
+UpdateChange update_change(const config::RunConfig& from, const config::RunConfig& to);
 
 // All rows that make sense for the run and its model, which may be stored quantized, in the order in which groups are
-// applied: method, precision, optimizer, checkpointing, attention, loss, strategy, batch. narrow: see narrow_type. The
-// rows of `strategy` are of a run of several processes: what each holds of the model; a copy in each node too where
-// gpus_per_node is known. The rows of `batch` split the run's effective batch, smallest micro-batch first.
-std::vector<Technique> techniques(const config::RunConfig& run, const arch::Architecture& architecture, DType narrow,
-                                  int64_t gpus_per_node = 0);
+// applied: method, precision, optimizer, checkpointing, attention, loss, evaluation, graphs, updates, host, strategy,
+// batch. Those of `host` are a GPU's. The rows of `strategy` are of a run of several processes: what each holds of the
+// model; a copy in each node too where the target says how many GPUs a node has. The rows of `batch` split the run's
+// effective batch, smallest micro-batch first, and let through only runs whose keys do not exclude each other.
+std::vector<Technique> techniques(const config::RunConfig& run, const arch::Architecture& architecture,
+                                  const Target& target);
 
 // The run with the whole model in each of its processes.
 config::RunConfig with_whole_models(config::RunConfig run);

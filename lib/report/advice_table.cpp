@@ -7,7 +7,9 @@
 #include "base/bytes.h"
 #include "base/numbers.h"
 #include "plan/cost.h"
+#include "plan/memory_keys.h"
 #include "plan/techniques.h"
+#include "report/advice_words.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -15,60 +17,10 @@ namespace {
 
 using plan::Combination;
 
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
-  return text;
-}
-
-std::string need_of(const plan::Candidate& candidate) {
-  return format_bytes(candidate.proof ? candidate.proof->need : candidate.formula);
-}
-
 std::string fit_of(const plan::Candidate& candidate) {
   if (!candidate.proof) return "by formula";
   if (candidate.proof->near_limit) return "near the limit";
   return candidate.proof->fits ? "fits" : "does not fit";
-}
-
-std::string describe_limit(const AdviceSubject& subject, const std::optional<plan::Candidate>& answer) {
-  if (!answer || !answer->proof->near_limit) return "";
-  const std::string others = subject.question.target.device == config::Device::kCpu
-                                 ? "the process takes beside tensors"
-                                 : "others take of the GPU (the driver's own share" +
-                                       std::string(subject.desktop_bytes > 0 ? ", a desktop" : "") + ")";
-  return "Near the limit: it fits only if what " + others + " is less than the " +
-         format_bytes(subject.question.target.capacity_bytes - answer->proof->need) +
-         " that it leaves. A smaller --budget leaves more.\n";
-}
-
-std::string describe_subject(const AdviceSubject& subject) {
-  const plan::Target& target = subject.question.target;
-  const bool gpu = target.device == config::Device::kCuda;
-  const int64_t processes = subject.question.run.num_processes;
-  const std::string count = processes > 1 ? "each of " + format_count(processes) + " " : "";
-  std::string text =
-      std::string(gpu ? "On " + (count.empty() ? "GPU " : count + "GPUs ") + target.name : "On the CPU") + ", within " +
-      format_bytes(target.capacity_bytes) + (gpu ? " for LibTorch's allocator" : " for live bytes and kernel scratch");
-  if (subject.free_bytes > 0) {
-    text += ", of which " + format_bytes(subject.free_bytes) + " shall stay free for " +
-            (gpu ? "the driver's own share" : "what the process takes beside tensors");
-    if (subject.desktop_bytes > 0) text += " and a desktop (" + format_bytes(subject.desktop_bytes) + ")";
-  }
-  if (!subject.as_it_is_refused.empty()) return text + ". As it is, the run is refused: " + subject.as_it_is_refused;
-  return text + ". As it is, the run needs " + format_bytes(subject.as_it_is.need) +
-         (subject.as_it_is.near_limit ? ", which is near the limit."
-          : subject.as_it_is.fits     ? " and fits."
-                                      : " and does not fit.");
-}
-
-// To paste behind a command.
-std::string settings_lines(const AdviceSubject& subject, const config::RunConfig& run) {
-  const std::vector<std::string> settings = plan::settings_between(subject.question.run, run);
-  if (settings.empty()) return "  the run as it is\n";
-  std::string text = folded("  " + joined(settings, " "), kTerminalColumns - 2);
-  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at, " \\");
-  return text + "\n";
 }
 
 std::string time_of(const Combination& combination) {
@@ -121,48 +73,6 @@ std::string alone_table(const std::vector<plan::Remedy>& alone) {
   return table.format();
 }
 
-std::string describe_change(const Combination& combination) {
-  switch (combination.change) {
-    case plan::UpdateChange::kNone:
-      return "";
-    case plan::UpdateChange::kRounded:
-      return "Nothing fits with the run's own optimizer: this one makes the same update from states in fewer bits.\n";
-    case plan::UpdateChange::kAnother:
-      return "Nothing fits with the update of the run's own optimizer: this one makes another, which wants a learning "
-             "rate of its own.\n";
-  }
-  return "";
-}
-
-std::string describe_nothing(const plan::Advice& advice) {
-  std::string text = ": nothing fits, with any optimizer. The smallest, " + joined(advice.smallest->techniques, ", ") +
-                     ", needs " + need_of(*advice.smallest) + ".\n";
-  if (advice.enough) {
-    text += advice.enough->empty() ? "No GPU of configs/gpus.yaml would do.\n"
-                                   : "It would fit, by dry run, on " + joined(*advice.enough, ", ") + ".\n";
-  }
-  return text;
-}
-
-std::string describe_best(const AdviceSubject& subject, const plan::Advice& advice, const std::string& what) {
-  if (!advice.best) return folded(what + describe_nothing(advice));
-  std::string text = describe_change(*advice.best) + describe_limit(subject, advice.best);
-  if (!advice.settled) {
-    text += "Not settled after " + format_count(advice.dry_runs) +
-            " dry runs: it is the fastest of those that they proved to fit, and a faster one may fit too.\n";
-  }
-  if (!advice.next) {
-    if (advice.settled) text += "No combination is faster.\n";
-  } else {
-    const bool near = advice.next->proof && advice.next->proof->near_limit;
-    text += "The next faster one, " + joined(advice.next->techniques, ", ") + ", needs " + need_of(*advice.next) +
-            (near                 ? " and fits only near the limit (dry run).\n"
-             : advice.next->proof ? " and does not fit (dry run).\n"
-                                  : " by formula.\n");
-  }
-  return what + ":\n" + settings_lines(subject, advice.best->run) + folded(text);
-}
-
 Json candidate_json(const AdviceSubject& subject, const plan::Candidate& candidate) {
   return {{"settings", plan::settings_between(subject.question.run, candidate.run)},
           {"formula", candidate.formula},
@@ -180,12 +90,18 @@ Json or_null(const AdviceSubject& subject, const std::optional<T>& candidate,
 Json combination_json(const AdviceSubject& subject, const Combination& combination) {
   Json json = candidate_json(subject, combination);
   json["techniques"] = combination.techniques;
-  json["update"] = combination.change == plan::UpdateChange::kNone      ? "the same"
-                   : combination.change == plan::UpdateChange::kRounded ? "rounded states"
-                                                                        : "another";
+  json["update"] = combination.change == plan::UpdateChange::kNone        ? "the same"
+                   : combination.change == plan::UpdateChange::kRounded   ? "rounded states"
+                   : combination.change == plan::UpdateChange::kUnclipped ? "unclipped"
+                                                                          : "another";
   const plan::Arithmetic arithmetic = combination.arithmetic.whole();
   json["operations"] = arithmetic.matrix_flops + arithmetic.attention_flops;
   json["exposed_communication_seconds"] = combination.exposed_seconds;
+  json["host_bytes"] = combination.host_bytes;
+  json["exposed_host_seconds"] = combination.host_seconds;
+  json["not_run_on_gpus"] = subject.question.target.device == config::Device::kCuda
+                                ? Json(plan::untried_on_gpus(combination.run))
+                                : Json::array();
   json["expected_seconds"] = combination.seconds ? Json(*combination.seconds) : Json(nullptr);
   return json;
 }
@@ -197,6 +113,7 @@ Json subject_json(const AdviceSubject& subject) {
           {"name", target.name},
           {"capacity", target.capacity_bytes},
           {"free", subject.free_bytes},
+          {"host", subject.question.host_bytes ? Json(*subject.question.host_bytes) : Json(nullptr)},
           {"as_it_is",
            {{"dry_run", refused.empty() ? Json(subject.as_it_is.need) : Json(nullptr)},
             {"fits", subject.as_it_is.fits},
@@ -207,12 +124,15 @@ Json search_json(const AdviceSubject& subject, const plan::Advice& advice) {
   Json json = {{"best", or_null(subject, advice.best, combination_json)},
                {"next", or_null(subject, advice.next, combination_json)},
                {"smallest", or_null(subject, advice.smallest, combination_json)},
+               {"smallest_tried", or_null(subject, advice.smallest_tried, combination_json)},
+               {"untried", or_null(subject, advice.untried, combination_json)},
                {"fitting", Json::array()},
                {"combinations", advice.combinations},
                {"reckoned", advice.reckoned},
                {"dry_runs", advice.dry_runs},
                {"enough", advice.enough ? Json(*advice.enough) : Json(nullptr)},
-               {"settled", advice.settled}};
+               {"settled", advice.settled},
+               {"by_room", advice.by_room}};
   for (const Combination& each : advice.fitting) json["fitting"].push_back(combination_json(subject, each));
   return json;
 }
@@ -340,11 +260,10 @@ std::string format_advice(const AdviceSubject& subject, const plan::Advice& advi
                           const std::vector<plan::Remedy>& alone) {
   std::string text = folded(describe_subject(subject)) + "\n\n";
   if (!advice.fitting.empty()) text += combinations_table(advice.fitting) + "\n";
-  text += describe_best(subject, advice, "Least time");
+  text += describe_best(subject, advice, "");
   if (same_method != nullptr) {
     const bool full = subject.question.run.method == config::Method::kFull;
-    text +=
-        describe_best(subject, *same_method, full ? "Least time with method: full" : "Least time with method: lora");
+    text += describe_best(subject, *same_method, full ? " with method: full" : " with method: lora");
   }
   text +=
       folded(format_count(advice.combinations) + " combinations: " + format_count(advice.reckoned) + " by formula, " +

@@ -18,7 +18,13 @@ struct AdviceSubject {
   std::string as_it_is_refused = {};  // why the hardware does not run it at all; empty: it does
   int64_t free_bytes = 0;             // that an answer leaves where one can; of these
   int64_t desktop_bytes = 0;          //   so many for a desktop
+  std::string defaults = {};          // of a model without a config: what question.run is (describe_defaults)
 };
+
+// Of a model that is planned without a config: "the defaults (full, FP32, 8 × 1,024)", or with the settings that were
+// given in front: "max_length=2048 and else the defaults (full, FP32, 8 × 2,048)".
+std::string describe_defaults(const std::vector<std::string>& given, const config::RunConfig& run,
+                              const arch::Architecture& architecture);
 
 // "largest batch": the value that fits, the next one, and the settings.
 std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest);

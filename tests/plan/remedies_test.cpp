@@ -191,7 +191,7 @@ TEST(Techniques, SettingsNameOnlyWhatMattersAfterwards) {
   config::RunConfig from = plain_run();
   from.method = config::Method::kLora;
   from.lora_r = 64;
-  const auto rows = techniques(from, llama_8b(), DType::kBF16);
+  const auto rows = techniques(from, llama_8b(), h100());
   const auto full =
       std::find_if(rows.begin(), rows.end(), [](const Technique& row) { return row.name == "full training"; });
   const auto autocast = std::find_if(rows.begin(), rows.end(),
@@ -207,7 +207,7 @@ TEST(Techniques, BatchesSplitTheEffectiveBatch) {
   run.per_device_train_batch_size = 6;
   run.gradient_accumulation_steps = 2;
   std::vector<int64_t> batches;
-  for (const Technique& row : techniques(run, llama_8b(), DType::kBF16)) {
+  for (const Technique& row : techniques(run, llama_8b(), h100())) {
     if (row.group != "batch") continue;
     const config::RunConfig changed = *row.apply(run);
     EXPECT_EQ(changed.per_device_train_batch_size * changed.gradient_accumulation_steps, 12);

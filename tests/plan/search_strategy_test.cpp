@@ -96,7 +96,7 @@ TEST(SearchStrategy, KeepsCopiesInNodesWhereTheNetworkIsSlow) {
 TEST(Techniques, OfSeveralProcessesAreWhatEachHolds) {
   const auto names_for = [](const RunConfig& run) {
     std::vector<std::string> names;
-    for (const Technique& row : techniques(run, llama_8b(), DType::kBF16, kGpusPerNode)) {
+    for (const Technique& row : techniques(run, llama_8b(), h100())) {
       if (row.group == "strategy" && row.apply(run)) names.push_back(row.name);
     }
     return names;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <tuple>
 
 #include "arch/attention_by_scores.h"
 #include "arch/precision.h"
@@ -160,17 +162,16 @@ TEST(Search, ValuesAtBothEnds) {
   EXPECT_EQ(all.dry_runs, 1);
 }
 
-// Every combination, tried one by one.
+// Every combination, tried one by one; then the rule of least_time_that_fits, told anew.
 std::optional<Combination> by_trying_all(const Question& question, int64_t& count) {
-  std::optional<Combination> best;
-  const std::vector<Technique> rows =
-      techniques(question.run, question.architecture, narrow_type(question.run, question.target));
-  std::vector<std::pair<RunConfig, size_t>> open = {{question.run, 0}};
+  std::map<Turn, std::vector<Combination>> fitting;
+  const std::vector<Technique> rows = techniques(question.run, question.architecture, question.target);
+  std::vector<std::tuple<RunConfig, size_t, Turn>> open = {{question.run, 0, Turn::kFirst}};
   while (!open.empty()) {
-    const auto [run, from] = open.back();
+    const auto [run, from, turn] = open.back();
     open.pop_back();
     if (from == rows.size()) {
-      ++count;
+      count += turn == Turn::kFirst;
       if (!question.prove(run).fits) continue;
       Combination each;
       each.run = run;
@@ -180,18 +181,30 @@ std::optional<Combination> by_trying_all(const Question& question, int64_t& coun
               run.gradient_accumulation_steps,
               schedule::whole_batch(run.per_device_train_batch_size, question.run.max_length, run.packing)));
       each.seconds = expected_time(each.arithmetic, *question.throughput(run)).seconds();
-      each.change = update_change(question.run.optim, run.optim);
-      const auto order = [](const Combination& of) { return std::pair(of.change, *of.seconds); };
-      if (!best || order(each) < order(*best)) best = each;
+      each.change = update_change(question.run, run);
+      fitting[turn].push_back(each);
       continue;
     }
     size_t next = from;
     while (next < rows.size() && rows[next].group == rows[from].group) ++next;
     for (size_t row = from; row < next; ++row) {
-      if (const auto changed = rows[row].apply(run)) open.emplace_back(*changed, next);
+      if (const auto changed = rows[row].apply(run)) open.emplace_back(*changed, next, std::max(turn, rows[row].turn));
     }
   }
-  return best;
+  const auto best_of = [&](Turn turn, UpdateChange least) -> std::optional<Combination> {
+    const std::vector<Combination>& some = fitting[turn];
+    const auto order = [=](const Combination& of) { return std::pair(std::max(of.change, least), *of.seconds); };
+    const auto best = std::min_element(some.begin(), some.end(),
+                                       [&](const Combination& a, const Combination& b) { return order(a) < order(b); });
+    return best == some.end() ? std::nullopt : std::optional(*best);
+  };
+  std::optional<Combination> answer = best_of(Turn::kFirst, UpdateChange::kNone);
+  for (const Turn turn : {Turn::kUntried, Turn::kLast}) {
+    const auto other = best_of(turn, UpdateChange::kUnclipped);
+    if (!other || (answer && answer->change != UpdateChange::kAnother)) continue;
+    if (!answer || other->change != UpdateChange::kAnother) answer = other;
+  }
+  return answer;
 }
 
 std::optional<Throughput> throughput_of_example(const RunConfig& run) {
@@ -250,7 +263,7 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
         int64_t combinations = 0;
         const std::optional<Combination> expected = by_trying_all(question, combinations);
         const Advice advice = least_time_that_fits(question);
-        EXPECT_EQ(advice.combinations, combinations);
+        EXPECT_GE(advice.combinations, combinations);
         EXPECT_EQ(advice.best.has_value(), expected.has_value()) << each.name << " " << share << " " << wrong_by;
         if (!advice.best || !expected) continue;
         ++answers;
@@ -323,7 +336,7 @@ TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
   ASSERT_TRUE(nothing.smallest && nothing.smallest->proof);
   EXPECT_FALSE(nothing.smallest->proof->fits);
   EXPECT_EQ(nothing.dry_runs, tried);
-  EXPECT_LE(tried, 41);
+  EXPECT_LE(tried, 41 * 3) << "of each turn";
 
   only = nothing.smallest->run;
   question.prove = [&](const RunConfig& candidate) {
@@ -334,7 +347,7 @@ TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
   ASSERT_TRUE(smallest.best);
   EXPECT_FALSE(smallest.settled);
   EXPECT_TRUE(smallest.best->run == *only && smallest.best->proof->fits);
-  EXPECT_LE(smallest.dry_runs, 41);
+  EXPECT_LE(smallest.dry_runs, 41 * 3);
 }
 
 // Of the largest run that a config can name: none of its splits accumulates more than a config may.
@@ -344,7 +357,7 @@ TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
   run.per_device_train_batch_size = 1'000'000;
   run.gradient_accumulation_steps = config::kMostAccumulated;
   int64_t batches = 0;
-  for (const Technique& row : techniques(run, architecture, DType::kBF16)) {
+  for (const Technique& row : techniques(run, architecture, target_with(config::Device::kCpu, 0))) {
     if (row.group != "batch") continue;
     ++batches;
     const RunConfig split = *row.apply(run);
@@ -369,7 +382,7 @@ TEST(Search, KeepsWhatItIsToldTo) {
   EXPECT_EQ(kept.best->run.dtype, DType::kBF16) << "8B parameters take 12 bytes each and more otherwise";
   EXPECT_EQ(kept.best->run.master_weights, config::MasterWeights::kStochastic);
   EXPECT_GE(*kept.best->seconds, *free.best->seconds);
-  const Advice nothing = least_time_that_fits(question, {"method", "precision", "optimizer"});
+  const Advice nothing = least_time_that_fits(question, {"method", "precision", "optimizer", "updates", "host"});
   EXPECT_FALSE(nothing.best);
   ASSERT_TRUE(nothing.smallest);
   EXPECT_GT(nothing.smallest->formula, 80 * kGiB);
@@ -388,7 +401,7 @@ TEST(Search, ChangesTheOptimizerOnlyWhereNothingElseFits) {
     run.fp16 = fp16;
     Question question = question_about(architecture, run, target_with(config::Device::kCuda, gib * kGiB), as_it_is);
     question.throughput = throughput_of_example;
-    const Advice advice = least_time_that_fits(question, {"method"});
+    const Advice advice = least_time_that_fits(question, {"method", "updates", "host"});
     return advice.best ? std::optional(std::pair(advice.best->run.optim, advice.best->change)) : std::nullopt;
   };
   EXPECT_EQ(best_within(80, false), std::pair(config::Optimizer::kAdamW, UpdateChange::kNone));
@@ -411,8 +424,7 @@ TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
   const arch::Architecture architecture = llama_8b();
   for (const RunConfig& run : runs) {
     std::vector<std::pair<RunConfig, size_t>> open = {{run, 0}};
-    const std::vector<Technique> rows =
-        techniques(run, architecture, narrow_type(run, target_with(config::Device::kCpu, 0)));
+    const std::vector<Technique> rows = techniques(run, architecture, target_with(config::Device::kCpu, 0));
     while (!open.empty()) {
       const auto [partial, from] = open.back();
       open.pop_back();

@@ -135,8 +135,8 @@ TEST_F(AdviceTable, SaysWhereNothingFitsAndWhatKeepsTheMethod) {
   none.smallest = next_;
   const std::string text = format_advice(subject_, advice, &none, {});
   EXPECT_THAT(text, AllOf(HasSubstr("No combination is faster."), HasSubstr("Near the limit: it fits only if"),
-                          HasSubstr("Least time with method: full: nothing fits, with any optimizer. The smallest,\n"
-                                    "  full training, no checkpointing, needs 30.00 GiB.\n"),
+                          HasSubstr("Least time with method: full: nothing fits, with any setting that saves memory.\n"
+                                    "  The smallest, full training, no checkpointing, needs 30.00 GiB.\n"),
                           Not(HasSubstr("It would fit"))));
   none.enough = {"H200 (139.80 GiB)", "B200 (178.35 GiB)"};
   EXPECT_THAT(format_advice(subject_, none, nullptr, {}),
@@ -154,6 +154,72 @@ TEST_F(AdviceTable, SaysWhatChangesTheUpdate) {
   advice.best->change = plan::UpdateChange::kAnother;
   EXPECT_THAT(format_advice(subject_, advice, nullptr, {}), HasSubstr("a learning rate of its"));
   EXPECT_EQ(advice_json(subject_, advice, nullptr, {}).at("best").at("update"), "another");
+}
+
+// On a GPU, not on a CPU: what no run there has shown, what lies with the host, and what there is without.
+TEST_F(AdviceTable, SaysWhatNoGpuHasRun) {
+  plan::Question gpu = question_;
+  gpu.target.device = config::Device::kCuda;
+  gpu.target.name = "RTX-4090";
+  plan::Advice advice;
+  advice.best = best_;
+  advice.best->run.offload_optimizer = advice.best->run.optimizer_in_backward = true;
+  advice.best->run.max_grad_norm = 0;
+  advice.best->change = plan::UpdateChange::kUnclipped;
+  advice.best->turn = plan::Turn::kUntried;
+  advice.best->host_bytes = 15 * kGiB;
+  advice.best->seconds = 2.0;
+  advice.best->host_seconds = 0.25;
+  advice.smallest_tried = next_;
+  advice.enough = {"H100 (79.10 GiB)"};
+  const AdviceSubject on_gpu{gpu, {30 * kGiB, false, false}};
+  const std::string text = format_advice(on_gpu, advice, nullptr, {});
+  EXPECT_THAT(text, AllOf(HasSubstr("Gradients are not clipped (max_grad_norm=0)"),
+                          HasSubstr("15.00 GiB lie in the host's memory, pinned; copies add 0.25 s to a step."),
+                          HasSubstr("No GPU has run offload_optimizer and optimizer_in_backward yet"),
+                          HasSubstr("no checkpointing, needs\n  30.00 GiB.\nIt would fit, by dry run, on H100")));
+  const Json json = advice_json(on_gpu, advice, nullptr, {});
+  EXPECT_EQ(json.at("best").at("not_run_on_gpus"), Json::array({"offload_optimizer", "optimizer_in_backward"}));
+  EXPECT_EQ(json.at("best").at("host_bytes"), 15 * kGiB);
+  EXPECT_EQ(json.at("smallest_tried").at("dry_run"), 30 * kGiB);
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}), Not(HasSubstr("No GPU has run")));
+
+  plan::Advice close;
+  close.best = best_;
+  close.best->seconds = 2.0;
+  close.untried = advice.best;
+  close.untried->seconds = 1.9;
+  EXPECT_THAT(format_advice(on_gpu, close, nullptr, {}),
+              AllOf(HasSubstr("is expected to take 5.0 %"), HasSubstr("offload_optimizer=true")));
+}
+
+TEST_F(AdviceTable, SaysWhereItIsOrderedByRoom) {
+  plan::Advice advice;
+  advice.best = best_;
+  advice.by_room = true;
+  const std::string text = format_advice(subject_, advice, nullptr, {});
+  EXPECT_THAT(text, AllOf(HasSubstr("Most room:\n"), HasSubstr("this leaves the most room"),
+                          Not(HasSubstr("Least time")), Not(HasSubstr("No combination is faster"))));
+}
+
+// A shape that was named without a config has no settings of its own.
+TEST_F(AdviceTable, TellsDefaultsFromWhatWasAsked) {
+  config::RunConfig run;
+  EXPECT_EQ(describe_defaults({}, run, architecture_), "the defaults (full, FP32, 8 × 1,024)");
+  run.max_length = 2048;
+  run.method = config::Method::kLora;
+  run.bf16 = true;
+  EXPECT_EQ(describe_defaults({"max_length=2048", "bf16=true"}, run, architecture_),
+            "max_length=2048, bf16=true and else the defaults (LoRA, BF16 autocast, 8 × 2,048)");
+  AdviceSubject shape = subject_;
+  shape.defaults = "the defaults (full, FP32, 8 × 1,024)";
+  plan::Advice advice;
+  advice.best = best_;
+  EXPECT_THAT(
+      format_advice(shape, advice, nullptr, {}),
+      AllOf(
+          HasSubstr("With the\n  defaults (full, FP32, 8 × 1,024) a run would need 30.00 GiB, which does not\n  fit."),
+          Not(HasSubstr("As it is"))));
 }
 
 // However long names, settings and notes are.
