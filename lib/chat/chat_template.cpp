@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "chat/assistant_turns.h"
+#include "chat/speakers.h"
 #include "jinja/template.h"
 
 namespace fathom::chat {
@@ -227,7 +228,8 @@ RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Jso
   std::vector<ByteRange> assistant = chosen.has_generation_blocks()
                                          ? blocks_of(whole)
                                          : find_assistant_turns(all, whole, {render, render_otherwise}, state_->origin);
-  return {std::move(whole.text), std::move(assistant)};
+  std::vector<size_t> speakers = speakers_of(assistant, whole.visits, all);
+  return {std::move(whole.text), std::move(assistant), std::move(speakers)};
 }
 
 std::string ChatTemplate::end_of_turn() const {

@@ -17,7 +17,8 @@ namespace fathom::chat {
 
 struct RenderedChat {
   std::string text;
-  std::vector<ByteRange> assistant;  // what the assistant says, its end token included where the template puts one
+  std::vector<ByteRange> assistant;   // what the assistant says, its end token included where the template puts one
+  std::vector<size_t> speakers = {};  // of each of these the place of its message; empty where that is not known
 };
 
 // The folder's templates as texts by their names, from where ChatTemplate::open takes them, unread.

@@ -49,8 +49,8 @@ And those that the files decide:
   projections in `modules_to_save`; `load_in_8bit`, `load_in_4bit` and `load_in_fp8` are then its own format or absent.
 - `modules_to_save` names no module that gets an adapter, and trains nothing in float16: its type follows `dtype`, and the
   checkpoint's where that is not set.
-- `completion_only_loss: true` needs completions, or `labels` beside `input_ids`; `assistant_only_loss: true` needs
-  conversations; every file has at least one sample with a token that counts within `max_length`.
+- `completion_only_loss: true` needs completions, or `labels` or a mask beside `input_ids`; every file has at least one sample
+  with a token that counts within `max_length`.
 - `adapter_name_or_path` needs the same `lora_r`, `lora_alpha`, `use_rslora`, `target_modules`, `target_parameters`
   and `modules_to_save` as here.
 - `qat: int4` needs projections whose rows are whole groups of 16 numbers.

@@ -157,6 +157,10 @@ std::vector<Key> data_keys() {
       flag("assistant_only_loss", &RunConfig::assistant_only_loss,
            "Of conversations: loss on what the assistant says, its end-of-turn token included; false, as in TRL: on "
            "the user's and the system's words too, which is seldom meant."),
+      flag(
+          "split_special_tokens", &RunConfig::split_special_tokens,
+          "Texts of special tokens in samples stay text, in conversations those alone that the template did not write; "
+          "false: they become these tokens, as in transformers."),
   };
 }
 

@@ -77,6 +77,7 @@ struct RunConfig {
   bool shuffle = true;
   std::optional<bool> completion_only_loss;  // unset: true for prompt/completion data
   bool assistant_only_loss = false;
+  bool split_special_tokens = false;
   // training
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;

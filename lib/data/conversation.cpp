@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "data/line_keys.h"
+
 namespace fathom::data {
 namespace {
 
@@ -18,18 +20,18 @@ std::string place_of(const char* key, size_t index) { return std::string(key) + 
 const std::string& text_of(const Line& line, const Json& message, const std::string& place, const char* key) {
   const auto found = message.find(key);
   if (found == message.end()) line.fail(place + " has no " + key);
-  if (!found->is_string()) line.fail(place + "." + key + ": expected text, got " + found->type_name());
+  if (!found->is_string()) line.fail(place + "." + key + ": expected text, got " + kind_of(*found));
   return found->get_ref<const std::string&>();
 }
 
 const Json& list_of(const Line& line, const char* key) {
   const auto found = line.value.find(key);
   if (found == line.value.end()) line.fail(std::string("has no ") + key);
-  if (!found->is_array()) line.fail(std::string(key) + ": expected a list of messages, got " + found->type_name());
+  if (!found->is_array()) line.fail(std::string(key) + ": expected a list of messages, got " + kind_of(*found));
   if (found->empty()) line.fail(std::string(key) + " is empty");
   for (size_t i = 0; i < found->size(); ++i) {
     if (!(*found)[i].is_object()) {
-      line.fail(place_of(key, i) + ": expected an object, got " + std::string((*found)[i].type_name()));
+      line.fail(place_of(key, i) + ": expected an object, got " + kind_of((*found)[i]));
     }
   }
   return *found;
@@ -39,14 +41,13 @@ const Json& list_of(const Line& line, const char* key) {
 Json variables_of(const Line& line) {
   Json variables = Json::object();
   if (const auto more = line.value.find("chat_template_kwargs"); more != line.value.end() && !more->is_null()) {
-    if (!more->is_object())
-      line.fail(std::string("chat_template_kwargs: expected an object, got ") + more->type_name());
+    if (!more->is_object()) line.fail("chat_template_kwargs: expected an object, got " + kind_of(*more));
     variables = *more;
   }
   const auto tools = line.value.find("tools");
   if (tools == line.value.end() || tools->is_null()) return variables;
   Json list = tools->is_string() ? parse_json(tools->get_ref<const std::string&>(), line.where + ": tools") : *tools;
-  if (!list.is_array()) line.fail(std::string("tools: expected a list, got ") + list.type_name());
+  if (!list.is_array()) line.fail("tools: expected a list, got " + kind_of(list));
   variables["tools"] = std::move(list);
   return variables;
 }
@@ -62,22 +63,70 @@ void check_message(const Line& line, const Json& message, const std::string& pla
   text_of(line, message, place, "content");
 }
 
-}  // namespace
-
-Conversation read_messages(const Line& line, const char* key) {
-  const Json& messages = list_of(line, key);
-  for (size_t i = 0; i < messages.size(); ++i) check_message(line, messages[i], place_of(key, i));
-  return {messages, variables_of(line)};
+// OpenAI's and Mistral's weight, Axolotl's train.
+Voice voice_of(const Line& line, const Json& message, const std::string& place) {
+  Voice voice = Voice::kUnsaid;
+  if (const auto weight = message.find("weight"); weight != message.end() && !weight->is_null()) {
+    if (*weight != 0 && *weight != 1) {
+      line.fail(place + ".weight: expected 0 or 1, got " + weight->dump().substr(0, 40),
+                "a message counts for the loss, or does not: other weights are not supported");
+    }
+    if (*weight == 0) voice = Voice::kSilent;
+  }
+  for (const char* key : {"train", "training"}) {
+    const auto train = message.find(key);
+    if (train == message.end() || train->is_null()) continue;
+    if (!train->is_boolean()) line.fail(place + "." + key + ": expected true or false, got " + kind_of(*train));
+    if (!train->get<bool>()) voice = Voice::kSilent;
+    if (train->get<bool>() && voice == Voice::kUnsaid) voice = Voice::kCounts;
+  }
+  return voice;
 }
 
-Conversation read_sharegpt(const Line& line) {
+void add(Conversation& conversation, Json message, Voice voice, std::string place) {
+  conversation.messages.push_back(std::move(message));
+  conversation.voices.push_back(voice);
+  conversation.places.push_back(std::move(place));
+}
+
+// The line's own system becomes the first message.
+void add_system(const Line& line, Conversation& conversation) {
+  const auto system = line.value.find("system");
+  if (system == line.value.end() || system->is_null()) return;
+  const std::string& text = line.text("system");
+  if (!text.empty()) add(conversation, {{"role", "system"}, {"content", text}}, Voice::kUnsaid, "system");
+}
+
+void refuse_second_system(const Line& line, const Conversation& conversation) {
+  if (conversation.places[0] != "system") return;
+  for (size_t i = 1; i < conversation.messages.size(); ++i) {
+    if (conversation.messages[i]["role"] != "system") continue;
+    line.fail("has system, and " + conversation.places[i] + " is a system message too", "remove one of the two");
+  }
+}
+
+}  // namespace
+
+Conversation read_messages(const Line& line, LineNotes& notes, const char* key) {
+  const Json& messages = list_of(line, key);
+  Conversation conversation{Json::array(), variables_of(line), {}, {}};
+  const bool is_completion = key == std::string_view("completion");
+  if (!is_completion) add_system(line, conversation);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string place = place_of(key, i);
+    check_message(line, messages[i], place);
+    check_keys(line, messages[i], place, KeyPlace::kMessage, config::DatasetFormat::kMessages, notes);
+    add(conversation, messages[i], voice_of(line, messages[i], place), place);
+  }
+  refuse_second_system(line, conversation);
+  return conversation;
+}
+
+Conversation read_sharegpt(const Line& line, LineNotes& notes) {
   constexpr const char* kKey = "conversations";
   const Json& turns = list_of(line, kKey);
-  Conversation conversation{Json::array(), variables_of(line)};
-  if (line.value.contains("system") && !line.value["system"].is_null()) {
-    const std::string& system = line.text("system");
-    if (!system.empty()) conversation.messages.push_back({{"role", "system"}, {"content", system}});
-  }
+  Conversation conversation{Json::array(), variables_of(line), {}, {}};
+  add_system(line, conversation);
   for (size_t i = 0; i < turns.size(); ++i) {
     const std::string place = place_of(kKey, i);
     const std::string& from = text_of(line, turns[i], place, "from");
@@ -86,8 +135,11 @@ Conversation read_sharegpt(const Line& line) {
     if (known == std::end(kShareGptRoles)) {
       line.fail(place + ".from: expected human, gpt, system or tool, got '" + from.substr(0, 40) + "'");
     }
-    conversation.messages.push_back({{"role", known->second}, {"content", text_of(line, turns[i], place, "value")}});
+    check_keys(line, turns[i], place, KeyPlace::kTurn, config::DatasetFormat::kShareGpt, notes);
+    add(conversation, {{"role", known->second}, {"content", text_of(line, turns[i], place, "value")}},
+        voice_of(line, turns[i], place), place);
   }
+  refuse_second_system(line, conversation);
   return conversation;
 }
 

@@ -4,121 +4,76 @@
 #include <algorithm>
 #include <limits>
 
-#include "chat/border.h"
 #include "data/conversation.h"
+#include "data/encode_conversation.h"
+#include "data/line_keys.h"
 #include "data/prompt_form.h"
-#include "jinja/meter.h"
+#include "data/token_ids.h"
+#include "data/written.h"
 
 namespace fathom::data {
 namespace {
 
-using chat::ByteRange;
 using config::DatasetFormat;
 using tokenizer::Tokenizer;
 
-std::vector<int32_t> read_integers(const Line& line, const char* key) {
-  if (!line.value.contains(key)) line.fail(std::string("has no ") + key);
-  const Json& list = line.value[key];
-  if (!list.is_array()) line.fail(std::string(key) + ": expected a list of whole numbers, got " + list.type_name());
-  std::vector<int32_t> numbers;
-  numbers.reserve(list.size());
-  for (const Json& item : list) {
-    const bool whole = item.is_number_integer() && (!item.is_number_unsigned() || item.get<uint64_t>() <= INT32_MAX);
-    if (!whole || item.get<int64_t>() < INT32_MIN) {
-      line.fail(std::string(key) + ": expected whole numbers, got " + item.dump().substr(0, 40));
-    }
-    numbers.push_back(item.get<int32_t>());
-  }
-  return numbers;
-}
+// What texts become: special tokens in them found, or not.
+class TextEncoder {
+ public:
+  TextEncoder(const Line& line, const Tokenizer& tokenizer, const DatasetOptions& options, LineNotes& notes)
+      : line_(line), tokenizer_(tokenizer), splits_(options.split_special_tokens), notes_(notes) {}
 
-Example read_tokens(const Line& line, bool needs_labels) {
-  Example example;
-  example.ids = read_integers(line, "input_ids");
-  if (example.ids.empty()) line.fail("input_ids is empty");
-  if (!line.value.contains("labels")) {
-    if (needs_labels) line.fail("completion_only_loss: true, but input_ids has no labels that say what it is");
+  // BOS in front.
+  std::vector<int32_t> encode(std::string_view text) const {
+    std::vector<int32_t> ids = encode_words(text);
+    const bool present = !splits_ && !ids.empty() && tokenizer_.bos_id && ids.front() == *tokenizer_.bos_id;
+    if (tokenizer_.adds_bos && tokenizer_.bos_id && !present) ids.insert(ids.begin(), *tokenizer_.bos_id);
+    return ids;
+  }
+
+  // EOS behind, unless it is there.
+  Example encode_example(std::string_view text) const {
+    Example example;
+    example.ids = encode(text);
+    const bool ended = !example.ids.empty() && tokenizer_.eos_id && example.ids.back() == *tokenizer_.eos_id;
+    if (tokenizer_.eos_id && !ended) example.ids.push_back(*tokenizer_.eos_id);
     example.labels = example.ids;
     return example;
   }
-  example.labels = read_integers(line, "labels");
-  if (example.labels.size() != example.ids.size()) {
-    line.fail("labels has " + std::to_string(example.labels.size()) + " entries, input_ids " +
-              std::to_string(example.ids.size()));
+
+ private:
+  std::vector<int32_t> encode_words(std::string_view text) const {
+    std::vector<std::string> special;
+    for (const tokenizer::SpecialText& found : tokenizer_.special_tokens_in(text)) {
+      special.push_back(tokenizer_.piece(found.id));
+    }
+    if (splits_ && !text.empty()) {
+      refuse_unsplit(line_, special, tokenizer_);
+      const tokenizer::Literal all{0, text.size()};
+      return tokenizer_.encode_with_offsets(text, {&all, 1}).ids;
+    }
+    for (const std::string& each : special) notes_.add(Note::kSpecialText, each);
+    return tokenizer_.encode(text);
   }
-  return example;
-}
 
-std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<int32_t> ids = tokenizer.encode(text);
-  const bool present = !ids.empty() && tokenizer.bos_id && ids.front() == *tokenizer.bos_id;
-  if (tokenizer.adds_bos && tokenizer.bos_id && !present) ids.insert(ids.begin(), *tokenizer.bos_id);
-  return ids;
-}
-
-// BOS in front, EOS behind unless it is there.
-Example encode_text(const Tokenizer& tokenizer, std::string_view text) {
-  Example example;
-  example.ids = encode(tokenizer, text);
-  const bool ended = !example.ids.empty() && tokenizer.eos_id && example.ids.back() == *tokenizer.eos_id;
-  if (tokenizer.eos_id && !ended) example.ids.push_back(*tokenizer.eos_id);
-  example.labels = example.ids;
-  return example;
-}
+  const Line& line_;
+  const Tokenizer& tokenizer_;
+  const bool splits_;
+  LineNotes& notes_;
+};
 
 // Prompt and completion are tokenized together, since that is how a model reads them. The tokens of the prompt are
 // those that it shares, from the front, with the prompt tokenized alone: a token across the border belongs to the
 // completion.
-Example encode_prompt_completion(const Tokenizer& tokenizer, const std::string& prompt, const std::string& completion,
+Example encode_prompt_completion(const TextEncoder& encoder, const std::string& prompt, const std::string& completion,
                                  bool completion_only) {
-  Example example = encode_text(tokenizer, prompt + completion);
+  Example example = encoder.encode_example(prompt + completion);
   if (!completion_only) return example;
-  const std::vector<int32_t> alone = encode(tokenizer, prompt);
+  const std::vector<int32_t> alone = encoder.encode(prompt);
   const auto border = std::mismatch(alone.begin(), alone.end(), example.ids.begin(), example.ids.end()).second;
   std::fill(example.labels.begin(), example.labels.begin() + (border - example.ids.begin()),
             static_cast<int32_t>(kIgnored));
   return example;
-}
-
-// The template writes BOS and ends of turns itself. A token counts if one of its bytes lies in a range.
-Example encode_ranges(const Tokenizer& tokenizer, const std::string& text, const std::vector<ByteRange>& ranges) {
-  tokenizer::Encoding encoding = tokenizer.encode_with_offsets(text);
-  Example example;
-  example.ids = std::move(encoding.ids);
-  example.labels.assign(example.ids.size(), static_cast<int32_t>(kIgnored));
-  size_t range = 0;
-  for (size_t i = 0; i < example.ids.size(); ++i) {
-    const int64_t begin = encoding.begins[i];
-    const int64_t next = i + 1 < example.ids.size() ? encoding.begins[i + 1] : static_cast<int64_t>(text.size());
-    while (range < ranges.size() && ranges[range].end <= begin) ++range;
-    const bool counts = range < ranges.size() && ranges[range].begin < std::max(next, begin + 1);
-    if (counts) example.labels[i] = example.ids[i];
-  }
-  return example;
-}
-
-Example encode_all(const Tokenizer& tokenizer, const std::string& text) {
-  Example example;
-  example.ids = tokenizer.encode(text);
-  example.labels = example.ids;
-  return example;
-}
-
-struct Pair {
-  std::vector<int32_t> source, target;
-};
-
-// labels that are padded end with kIgnored.
-Pair read_token_pair(const Line& line) {
-  if (!line.value.contains("labels")) line.fail("has input_ids but no labels, which are what the model shall answer");
-  Pair pair{read_integers(line, "input_ids"), read_integers(line, "labels")};
-  while (!pair.target.empty() && pair.target.back() == kIgnored) pair.target.pop_back();
-  if (pair.source.empty()) line.fail("input_ids is empty");
-  if (pair.target.empty()) line.fail("labels is empty");
-  if (std::find(pair.target.begin(), pair.target.end(), kIgnored) != pair.target.end()) {
-    line.fail("labels has -100 between tokens, but every token of a target is learned here");
-  }
-  return pair;
 }
 
 // Cut on the right; the token that ends a source stays, as tokenizers cut it.
@@ -133,46 +88,44 @@ int64_t cut(std::vector<int32_t>& ids, int64_t length, const std::optional<int32
 
 class LineEncoder {
  public:
-  LineEncoder(const Line& line, const Encoders& encoders, const DatasetOptions& options)
-      : line_(line), encoders_(encoders), options_(options) {}
+  LineEncoder(const Line& line, const Encoders& encoders, const DatasetOptions& options, LineNotes& notes)
+      : line_(line), encoders_(encoders), options_(options), notes_(notes) {}
 
   Example encode(DatasetFormat format) const {
+    check_keys(line_, format, notes_);
     switch (format) {
       case DatasetFormat::kAuto:
         break;  // has been resolved
       case DatasetFormat::kTokenIds:
-        refuse_assistant_only();
-        return read_tokens(line_, options_.completion_only_loss == true);
+        return read_token_ids(line_, options_);
       case DatasetFormat::kText:
-        refuse_assistant_only();
         refuse_completion_only("a line of text");
-        return encode_text(tokenizer(), line_.text("text"));
+        return text_encoder().encode_example(line_.text("text"));
       case DatasetFormat::kPromptCompletion:
         return encode_prompt_and_completion();
       case DatasetFormat::kAlpaca:
-        return encode_alpaca();
+        return encode_prompt_completion(text_encoder(), alpaca_question(), line_.text("output"), completion_only());
       case DatasetFormat::kMessages:
-        return encode_conversation(read_messages(line_));
+        return encode_conversation(read_messages(line_, notes_), 0);
       case DatasetFormat::kShareGpt:
-        return encode_conversation(read_sharegpt(line_));
+        return encode_conversation(read_sharegpt(line_, notes_), 0);
     }
     throw Error("the format of " + line_.where + " is not known");
   }
 
-  Pair encode_pair(DatasetFormat format) const {
+  TokenPair encode_pair(DatasetFormat format) const {
     if (options_.completion_only_loss == false) {
       line_.fail("completion_only_loss: false, but a decoder learns what answers the source alone", "remove it");
     }
+    check_keys(line_, format, notes_);
     switch (format) {
       case DatasetFormat::kTokenIds:
-        refuse_assistant_only();
         return read_token_pair(line_);
       case DatasetFormat::kAlpaca:
-        refuse_assistant_only();
         return pair_of(alpaca_question(), line_.text("output"));
       case DatasetFormat::kPromptCompletion:
         if (!is_conversation(line_, format)) {
-          refuse_assistant_only();
+          refuse_keys_of_conversations();
           return pair_of(line_.text("prompt"), line_.text("completion"));
         }
         [[fallthrough]];
@@ -183,14 +136,15 @@ class LineEncoder {
   }
 
  private:
-  Pair pair_of(const std::string& source, const std::string& target) const {
-    return {encode_text(tokenizer(), source).ids, encode_text(tokenizer(), target).ids};
+  TokenPair pair_of(const std::string& source, const std::string& target) const {
+    return {text_encoder().encode_example(source).ids, text_encoder().encode_example(target).ids};
   }
   bool completion_only() const { return options_.completion_only_loss.value_or(true); }
   const Tokenizer& tokenizer() const {
     if (encoders_.tokenizer != nullptr) return *encoders_.tokenizer;
     throw EveryLineFails(line_.where + ": needs a tokenizer, and the model's folder has none");
   }
+  TextEncoder text_encoder() const { return TextEncoder(line_, tokenizer(), options_, notes_); }
   const chat::ChatTemplate& chat_template() const {
     if (encoders_.chat != nullptr) return *encoders_.chat;
     throw EveryLineFails(line_.where + ": is a conversation, and there is no chat template for it",
@@ -202,79 +156,56 @@ class LineEncoder {
       line_.fail(std::string("completion_only_loss: true, but ") + what + " has no completion");
     }
   }
-  void refuse_assistant_only() const {
-    if (options_.assistant_only_loss) {
-      line_.fail("assistant_only_loss: true, but the line is no conversation", "remove it");
+  void refuse_keys_of_conversations() const {
+    for (const char* key : {"system", "tools", "chat_template_kwargs"}) {
+      const auto found = line_.value.find(key);
+      if (found == line_.value.end() || holds_nothing(*found)) continue;
+      line_.fail(std::string(key) + ": a prompt that is text has no place for it",
+                 "write prompt and completion as messages: [{\"role\": \"user\", \"content\": …}]");
     }
   }
 
-  Example encode_conversation(const Conversation& conversation) const {
-    refuse_completion_only("a conversation");
-    const chat::ChatTemplate& chat = chat_template();
-    if (options_.assistant_only_loss) {
-      const chat::RenderedChat rendered =
-          render([&] { return chat.render_with_assistant(conversation.messages, conversation.variables); });
-      return encode_ranges(tokenizer(), rendered.text, rendered.assistant);
-    }
-    return encode_all(tokenizer(),
-                      render([&] { return chat.render(conversation.messages, false, conversation.variables); }).text);
-  }
-
-  // The prompt ends where the template would have the model go on; what both renderings share is the prompt, since
-  // some templates write more after the prompt alone.
-  Example encode_conversational_completion() const {
-    const Conversation prompt = read_messages(line_, "prompt"), completion = read_messages(line_, "completion");
-    const chat::ChatTemplate& chat = chat_template();
-    Json all = prompt.messages;
-    for (const Json& message : completion.messages) all.push_back(message);
-    if (options_.assistant_only_loss) return encode_conversation({all, prompt.variables});
-    const std::string whole = render([&] { return chat.render(all, false, prompt.variables); }).text;
-    if (!completion_only()) return encode_all(tokenizer(), whole);
-    const bool generates = prompt.messages.back()["role"] != "assistant";
-    const std::string start = render([&] { return chat.render(prompt.messages, generates, prompt.variables); }).text;
-    const auto border = static_cast<int64_t>(chat::end_of_prompt(start, whole));
-    return encode_ranges(tokenizer(), whole, {{border, static_cast<int64_t>(whole.size())}});
+  Example encode_conversation(const Conversation& conversation, size_t answered) const {
+    if (answered == 0) refuse_completion_only("a conversation");
+    return data::encode_conversation(line_, conversation, answered, tokenizer(), chat_template(), options_, notes_);
   }
 
   Example encode_prompt_and_completion() const {
     for (const char* key : {"prompt", "completion"}) {
       if (!line_.value.contains(key)) line_.fail(std::string("has no ") + key);
     }
-    if (is_conversation(line_, DatasetFormat::kPromptCompletion)) return encode_conversational_completion();
-    refuse_assistant_only();
-    return encode_prompt_completion(tokenizer(), line_.text("prompt"), line_.text("completion"), completion_only());
+    if (is_conversation(line_, DatasetFormat::kPromptCompletion)) {
+      Conversation all = read_messages(line_, notes_, "prompt");
+      const Conversation completion = read_messages(line_, notes_, "completion");
+      const size_t answered = all.messages.size();
+      for (const Json& message : completion.messages) all.messages.push_back(message);
+      all.voices.insert(all.voices.end(), completion.voices.begin(), completion.voices.end());
+      all.places.insert(all.places.end(), completion.places.begin(), completion.places.end());
+      return encode_conversation(all, answered);
+    }
+    refuse_keys_of_conversations();
+    return encode_prompt_completion(text_encoder(), line_.text("prompt"), line_.text("completion"), completion_only());
   }
 
   std::string alpaca_question() const {
-    if (const auto history = line_.value.find("history"); history != line_.value.end() && !history->empty()) {
-      line_.fail("history: alpaca's lines are single questions here", "write the turns as messages");
-    }
     const auto input = line_.value.find("input");
     const bool has_input = input != line_.value.end() && !input->is_null();
     return alpaca_prompt(line_.text("instruction"), has_input ? line_.text("input") : std::string());
   }
 
-  Example encode_alpaca() const {
-    refuse_assistant_only();
-    return encode_prompt_completion(tokenizer(), alpaca_question(), line_.text("output"), completion_only());
-  }
-
-  // What the template raises is told with the line.
-  template <typename Render>
-  chat::RenderedChat render(const Render& render) const {
-    try {
-      return render();
-    } catch (const jinja::BoundPassed& error) {
-      throw EveryLineFails(line_.where + ": " + error.what());
-    } catch (const Error& error) {
-      line_.fail(error.what());
-    }
-  }
-
   const Line& line_;
   const Encoders& encoders_;
   const DatasetOptions& options_;
+  LineNotes& notes_;
 };
+
+// One target, the token that ends the example.
+void note_empty(const Example& example, const Encoders& encoders, LineNotes& notes) {
+  if (encoders.tokenizer == nullptr || !encoders.tokenizer->eos_id || example.labels.empty()) return;
+  const auto later = example.labels.begin() + 1;
+  const auto targets = std::count_if(later, example.labels.end(), [](int32_t label) { return label != kIgnored; });
+  if (targets == 1 && example.labels.back() == *encoders.tokenizer->eos_id) notes.add(Note::kEmptyAnswer);
+}
 
 void check_ids(const Line& line, const Example& example, int64_t vocabulary_size) {
   constexpr size_t kLongest = INT32_MAX / 2;  // ids and labels of an example are counted in 32 bits
@@ -299,15 +230,17 @@ bool is_conversation(const Line& line, DatasetFormat format) {
   return format == DatasetFormat::kPromptCompletion && prompt != line.value.end() && prompt->is_array();
 }
 
-Example encode_line(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options) {
-  Example example = LineEncoder(line, encoders, options).encode(format);
+Example encode_line(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options,
+                    LineNotes& notes) {
+  Example example = LineEncoder(line, encoders, options, notes).encode(format);
   check_ids(line, example, options.vocabulary_size);
+  note_empty(example, encoders, notes);
   return example;
 }
 
 Example encode_pair(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options,
-                    Truncation& truncation) {
-  Pair pair = LineEncoder(line, encoders, options).encode_pair(format);
+                    Truncation& truncation, LineNotes& notes) {
+  TokenPair pair = LineEncoder(line, encoders, options, notes).encode_pair(format);
   if (pair.source.empty() || pair.target.empty()) {
     line.fail(std::string("its ") + (pair.source.empty() ? "source" : "target") + " has no token",
               "write what is asked and what is to be answered");
@@ -322,6 +255,7 @@ Example encode_pair(const Line& line, DatasetFormat format, const Encoders& enco
   example.ids = std::move(pair.source);
   example.ids.insert(example.ids.end(), pair.target.begin(), pair.target.end());
   check_ids(line, example, options.vocabulary_size);
+  note_empty(example, encoders, notes);
   return example;
 }
 

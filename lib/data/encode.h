@@ -2,6 +2,7 @@
 #pragma once
 
 #include "data/line.h"
+#include "data/notes.h"
 #include "data/read.h"
 
 namespace fathom::data {
@@ -18,13 +19,14 @@ struct Encoders {
 };
 
 // Throws Error, naming the line, for what the line or the settings do not allow, and EveryLineFails for a tokenizer
-// or a chat template that is not there, and for one that takes more than it may. Safe from several threads.
+// or a chat template that is not there, and for one that takes more than it may. Notes what the user should know. Safe
+// from several threads.
 Example encode_line(const Line& line, config::DatasetFormat format, const Encoders& encoders,
-                    const DatasetOptions& options);
+                    const DatasetOptions& options, LineNotes& notes);
 // The same for an encoder and decoder (Example): prompt and completion, Alpaca's, or input_ids with labels, source and
 // target each ended by the tokenizer's token and cut to its length, which `truncation` counts.
 Example encode_pair(const Line& line, config::DatasetFormat format, const Encoders& encoders,
-                    const DatasetOptions& options, Truncation& truncation);
+                    const DatasetOptions& options, Truncation& truncation, LineNotes& notes);
 bool is_conversation(const Line& line, config::DatasetFormat format);
 
 }  // namespace fathom::data

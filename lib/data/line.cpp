@@ -1,6 +1,7 @@
 // Formats by their keys.
 #include "data/line.h"
 
+#include <cmath>
 #include <vector>
 
 namespace fathom::data {
@@ -79,15 +80,22 @@ Json parse_line(std::string_view text, const std::string& where) {
 }  // namespace
 
 Line::Line(std::string_view text, const std::string& where) : value(parse_line(text, where)), where(where) {
-  if (!value.is_object()) fail(std::string("expected an object, got ") + value.type_name());
+  if (!value.is_object()) fail("expected an object, got " + kind_of(value));
 }
 
 void Line::fail(const std::string& what, const std::string& remedy) const { throw Error(where + ": " + what, remedy); }
 
+std::string kind_of(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    return (std::isnan(value.get<double>()) ? "NaN" : "Infinity") + std::string(", which is not JSON");
+  }
+  return value.type_name();
+}
+
 const std::string& Line::text(const char* key) const {
   const auto found = value.find(key);
   if (found == value.end()) fail(std::string("has no ") + key);
-  if (!found->is_string()) fail(std::string(key) + ": expected text, got " + found->type_name());
+  if (!found->is_string()) fail(std::string(key) + ": expected text, got " + kind_of(*found));
   return found->get_ref<const std::string&>();
 }
 

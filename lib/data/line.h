@@ -20,6 +20,9 @@ struct Line {
   const std::string& text(const char* key) const;  // fails if it is no text
 };
 
+// What a value is, as errors call it: "text", "NaN, which is not JSON".
+std::string kind_of(const Json& value);
+
 // The format whose keys the line has. Fails for the keys of none, or of several.
 config::DatasetFormat recognise(const Line& line);
 // What messages call it: "prompt and completion".

@@ -23,13 +23,15 @@ using config::DatasetFormat;
 
 constexpr size_t kPieceBytes = size_t{64} << 10;
 constexpr size_t kMostComplaints = 5;
-constexpr int kTokensVersion = 1;  // a change of how lines become tokens counts it up
+constexpr int64_t kSharesLookedAt = 1000;  // lines of which is told how much of them the assistant says
+constexpr int kTokensVersion = 2;          // a change of how lines become tokens counts it up
 
 // Lines that one thread takes at once, and what became of them.
 struct Piece {
   std::string_view lines;
   int64_t first_line = 0;
   Words examples;
+  Notes notes;
   std::vector<std::string> complaints;  // the first few
   int64_t malformed = 0;                // lines
   std::exception_ptr failure;           // what is no line's fault
@@ -111,6 +113,7 @@ class FileReader {
 
   std::vector<Place> take_places() { return std::move(places_); }
   const Truncation& truncation() const { return truncation_; }
+  const Notes& notes() const { return notes_; }
   int64_t duplicates() {
     std::sort(hashes_.begin(), hashes_.end());
     return hashes_.end() - std::unique(hashes_.begin(), hashes_.end());
@@ -144,9 +147,12 @@ class FileReader {
         }
         if (!converses_ && is_conversation(line, format)) line.fail("is a conversation, earlier lines are texts");
         const Encoders encoders{tokenizer_, chat_ ? &*chat_ : nullptr};
+        LineNotes notes;
+        notes.looks_at_share = number <= kSharesLookedAt;
         piece.examples.append(options_.decoder_start
-                                  ? encode_pair(line, format, encoders, options_, piece.examples.truncation)
-                                  : encode_line(line, format, encoders, options_));
+                                  ? encode_pair(line, format, encoders, options_, piece.examples.truncation, notes)
+                                  : encode_line(line, format, encoders, options_, notes));
+        piece.notes.add(notes, number);
       } catch (const EveryLineFails&) {
         throw;
       } catch (const Error& error) {
@@ -163,6 +169,7 @@ class FileReader {
     malformed_ += piece.malformed;
     if (malformed_ > 0) return;  // the file is refused: only the count goes on
     truncation_.add(piece.examples.truncation);
+    notes_.add(piece.notes);
     const std::vector<int32_t>& words = piece.examples.words;
     for (Place place : piece.examples.places) {
       const size_t count = static_cast<size_t>(place.length) * (place.paired ? 2 : 1);
@@ -200,6 +207,7 @@ class FileReader {
   DatasetFormat format_;
   std::vector<Place> places_;
   Truncation truncation_;
+  Notes notes_;
   std::vector<uint64_t> hashes_;  // of the examples
   uint64_t words_ = 0;
   std::vector<std::string> complaints_;
@@ -220,7 +228,8 @@ std::string key_of(const fs::path& file, const DatasetOptions& options) {
   const auto flag = [](std::optional<bool> value) { return value ? *value ? "1" : "0" : "-"; };
   const std::string parts = std::to_string(kTokensVersion) + " " + hash_of(file) + " " + options.identity + " " +
                             std::to_string(static_cast<int>(options.format)) + flag(options.completion_only_loss) +
-                            flag(options.assistant_only_loss) + " " + std::to_string(options.vocabulary_size);
+                            flag(options.assistant_only_loss) + flag(options.split_special_tokens) + " " +
+                            std::to_string(options.vocabulary_size);
   return hash_bytes(parts.data(), parts.size());
 }
 
@@ -230,7 +239,7 @@ KeptTokens read_in_memory(const fs::path& file, const tokenizer::Tokenizer* toke
   reader.read([&](const std::vector<int32_t>& words) { all.insert(all.end(), words.begin(), words.end()); });
   all.shrink_to_fit();
   const int64_t duplicates = reader.duplicates();
-  return {tokens_in_memory(std::move(all)), reader.take_places(), duplicates, reader.truncation()};
+  return {tokens_in_memory(std::move(all)), reader.take_places(), duplicates, reader.truncation(), reader.notes()};
 }
 
 KeptTokens read_through_file(const fs::path& file, const tokenizer::Tokenizer* tokenizer,
@@ -246,19 +255,26 @@ KeptTokens read_through_file(const fs::path& file, const tokenizer::Tokenizer* t
     throw Error(file.string() + " was changed while it was read", "start again when it is complete");
   }
   const int64_t duplicates = reader.duplicates();
-  writer.finish(reader.take_places(), duplicates);
+  writer.finish(reader.take_places(), duplicates, reader.notes());
   auto kept = open_tokens(options.cache_folder, key, options.vocabulary_size);
   if (!kept) throw TokenFileError("the tokens of " + file.string() + " could not be read back", "is the disk sound?");
   return std::move(*kept);
 }
 
-int64_t count_empty(const Dataset& dataset, const tokenizer::Tokenizer* tokenizer) {
-  if (tokenizer == nullptr || !tokenizer->eos_id) return 0;
-  int64_t count = 0;
-  for (int64_t row = 0; row < dataset.size(); ++row) {
-    if (dataset.target_count(row) == 1 && dataset.example(row).labels.back() == *tokenizer->eos_id) ++count;
+[[noreturn]] void refuse_without_target(const fs::path& file, const Dataset& whole, int64_t max_length) {
+  int64_t shortest = INT64_MAX, longest = 0;  // tokens before the first target
+  for (int64_t row = 0; row < whole.size(); ++row) {
+    if (whole.target_count(row) == 0) continue;
+    const std::vector<int32_t> labels = whole.example(row).labels;
+    const auto first = std::find_if(labels.begin() + 1, labels.end(), [](int32_t label) { return label != kIgnored; });
+    shortest = std::min<int64_t>(shortest, first - labels.begin());
+    longest = std::max<int64_t>(longest, first - labels.begin());
   }
-  return count;
+  const std::string nothing = file.string() + ": no example has a token to learn";
+  if (longest == 0) throw Error(nothing, "raise max_length, or look at the labels");
+  throw Error(nothing + " within max_length " + std::to_string(max_length) + ": before the first one come " +
+                  format_count(shortest) + " tokens and more, " + format_count(longest) + " of the longest prompt",
+              "raise max_length");
 }
 
 }  // namespace
@@ -280,11 +296,9 @@ FileExamples read_file_examples(const fs::path& file, const tokenizer::Tokenizer
   result.duplicates = kept.duplicates;
   Dataset whole(std::move(kept.tokens), std::move(kept.places), kept.truncation);
   whole.set_decoder_start(options.decoder_start);
-  result.empty = count_empty(whole, tokenizer);
+  result.notes = std::move(kept.notes);
   result.dataset = whole.cut(options.max_length);
-  if (result.dataset.empty()) {
-    throw Error(file.string() + ": no example has a token to learn", "raise max_length, or look at the labels");
-  }
+  if (result.dataset.empty()) refuse_without_target(file, whole, options.max_length);
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "chat/chat_template.h"
 #include "config/run_config.h"
 #include "data/dataset.h"
+#include "data/notes.h"
 #include "tokenizer/tokenizer.h"
 
 namespace fathom::data {
@@ -23,6 +24,7 @@ struct DatasetOptions {
   int64_t vocabulary_size = 0;               // ids outside it are refused with file and line; 0: not checked
   config::DatasetFormat format = config::DatasetFormat::kAuto;  // auto: as the keys of the first line tell
   bool assistant_only_loss = false;                             // of conversations: what the assistant says alone
+  bool split_special_tokens = false;                            // texts of special tokens in what is said stay text
   // Called once if lines are conversations; empty, or giving nothing: there is no template for them.
   std::function<std::optional<chat::ChatTemplate>()> open_chat;
   int64_t threads = 0;  // 0: as many as the machine has
@@ -36,7 +38,7 @@ struct FileExamples {
   Dataset dataset;         // cut to max_length
   int64_t examples = 0;    // before
   int64_t duplicates = 0;  // examples that are equal to an earlier one of the file
-  int64_t empty = 0;       // examples with nothing to learn but the token that ends them: their answer is empty
+  Notes notes;             // of lines
   std::string not_kept;    // why the tokens lie in memory although a cache_folder was given; else empty
 };
 

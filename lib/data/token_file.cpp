@@ -1,4 +1,4 @@
-// Layout: a header of 128 bytes, the words, the places; native byte order.
+// Layout: a header of 128 bytes, the words, the places, the notes as text; native byte order.
 #include "data/token_file.h"
 
 #include <fcntl.h>
@@ -31,13 +31,21 @@ constexpr size_t kVerifiedAtOnce = size_t{1} << 20;  // words: all that verifyin
 struct Header {
   std::array<char, 16> magic = kMagic;
   std::array<char, 32> words_digest{};
-  std::array<char, 32> places_digest{};
+  std::array<char, 32> places_digest{};  // and of the notes
   uint64_t words = 0;
   uint64_t places = 0;
   int64_t duplicates = 0;
-  std::array<char, 24> unused{};
+  uint64_t notes = 0;  // bytes
+  std::array<char, 16> unused{};
 };
 static_assert(sizeof(Header) == 128 && sizeof(Place) == 16);
+
+std::string digest_of(const std::vector<Place>& places, const std::string& notes) {
+  Hasher hasher;
+  hasher.update(places.data(), places.size() * sizeof(Place));
+  hasher.update(notes.data(), notes.size());
+  return hasher.digest();
+}
 
 [[noreturn]] void throw_system_error(const std::string& action, const fs::path& path, int code) {
   throw TokenFileError("cannot " + action + " '" + path.string() + "': " + std::strerror(code),
@@ -76,15 +84,23 @@ class TokensInFile : public Tokens {
     read_all(file_, &header_, sizeof header_, 0, path_);
     const auto rest = static_cast<uint64_t>(status_.st_size) - sizeof(Header);
     const bool sizes = header_.words <= rest / sizeof(int32_t) && header_.places <= rest / sizeof(Place) &&
-                       header_.words * sizeof(int32_t) + header_.places * sizeof(Place) == rest;
+                       header_.notes <= rest &&
+                       header_.words * sizeof(int32_t) + header_.places * sizeof(Place) + header_.notes == rest;
     if (header_.magic != kMagic || !sizes) return std::nullopt;
     std::vector<Place> places(header_.places);
-    read_all(file_, places.data(), places.size() * sizeof(Place), sizeof(Header) + header_.words * sizeof(int32_t),
-             path_);
-    const std::string digest = hash_bytes(places.data(), places.size() * sizeof(Place));
+    const uint64_t behind_words = sizeof(Header) + header_.words * sizeof(int32_t);
+    read_all(file_, places.data(), places.size() * sizeof(Place), behind_words, path_);
+    std::string notes(header_.notes, '\0');
+    read_all(file_, notes.data(), notes.size(), behind_words + places.size() * sizeof(Place), path_);
+    const std::string digest = digest_of(places, notes);
     if (digest != std::string_view(header_.places_digest.data(), header_.places_digest.size())) return std::nullopt;
     const bool fit = std::all_of(places.begin(), places.end(), [&](const Place& place) { return fits(place); });
     if (!fit || words_digest() != this->digest()) return std::nullopt;
+    try {
+      notes_ = Notes::from_text(notes);
+    } catch (const Error&) {  // of a file that was forged
+      return std::nullopt;
+    }
     return places;
   }
 
@@ -100,6 +116,7 @@ class TokensInFile : public Tokens {
   uint64_t size() const override { return header_.words; }
   std::string digest() const override { return {header_.words_digest.data(), header_.words_digest.size()}; }
   int64_t duplicates() const { return header_.duplicates; }
+  const Notes& notes() const { return notes_; }
 
  private:
   // The file was whole when it was opened. What another process has written into it since is no longer what the run's
@@ -138,6 +155,7 @@ class TokensInFile : public Tokens {
   const int64_t vocabulary_size_;
   struct stat status_ = {};  // when it was opened
   Header header_;
+  Notes notes_;
 };
 
 fs::path path_of(const fs::path& folder, const std::string& key) { return folder / (key + kEnding); }
@@ -185,7 +203,7 @@ std::optional<KeptTokens> open_tokens(const fs::path& folder, const std::string&
   const auto tokens = std::make_shared<TokensInFile>(path, vocabulary_size);
   std::optional<std::vector<Place>> places = tokens->open();
   if (!places) return std::nullopt;
-  return KeptTokens{tokens, std::move(*places), tokens->duplicates()};
+  return KeptTokens{tokens, std::move(*places), tokens->duplicates(), {}, tokens->notes()};
 }
 
 struct TokenFileWriter::State {
@@ -214,15 +232,18 @@ void TokenFileWriter::write(const std::vector<int32_t>& words) {
   state_->header.words += words.size();
 }
 
-void TokenFileWriter::finish(const std::vector<Place>& places, int64_t duplicates) {
+void TokenFileWriter::finish(const std::vector<Place>& places, int64_t duplicates, const Notes& notes) {
   State& state = *state_;
+  const std::string text = notes.to_text();
   write_all(state.file, places.data(), places.size() * sizeof(Place), state.staging);
+  write_all(state.file, text.data(), text.size(), state.staging);
   const auto put = [](std::array<char, 32>& digits, const std::string& digest) {
     std::copy_n(digest.begin(), std::min(digest.size(), digits.size()), digits.begin());
   };
   put(state.header.words_digest, state.hasher.digest());
-  put(state.header.places_digest, hash_bytes(places.data(), places.size() * sizeof(Place)));
+  put(state.header.places_digest, digest_of(places, text));
   state.header.places = places.size();
+  state.header.notes = text.size();
   state.header.duplicates = duplicates;
   if (::pwrite(state.file.get(), &state.header, sizeof(Header), 0) != sizeof(Header) ||
       ::fsync(state.file.get()) != 0 || ::rename(state.staging.c_str(), state.path.c_str()) != 0) {

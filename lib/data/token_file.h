@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/dataset.h"
+#include "data/notes.h"
 
 namespace fathom::data {
 
@@ -27,6 +28,7 @@ struct KeptTokens {
   std::vector<Place> places;
   int64_t duplicates = 0;
   Truncation truncation = {};  // of what was cut before it came here
+  Notes notes = {};
 };
 
 // The file <folder>/<key>.tokens if it is there and whole, which takes reading it once; a damaged one counts as none.
@@ -43,7 +45,7 @@ class TokenFileWriter {
   TokenFileWriter(const TokenFileWriter&) = delete;
   TokenFileWriter& operator=(const TokenFileWriter&) = delete;
   void write(const std::vector<int32_t>& words);
-  void finish(const std::vector<Place>& places, int64_t duplicates);
+  void finish(const std::vector<Place>& places, int64_t duplicates, const Notes& notes = {});
 
  private:
   struct State;

@@ -37,8 +37,8 @@ uint64_t bytes_of(const std::vector<fs::path>& files) {
 }
 
 // longest_text: as arch::Architecture has it.
-void warn_of_truncation(const std::string& file, const data::FileExamples& read, int64_t max_length,
-                        std::optional<int64_t> longest_text) {
+void warn_of_examples(const std::string& file, const data::FileExamples& read, int64_t max_length,
+                      std::optional<int64_t> longest_text) {
   const data::Truncation& lost = read.dataset.truncation();
   const auto of_all = [&](int64_t count) {
     return file + ": " + format_count(count) + " of " + format_count(read.examples) + " examples ";
@@ -53,10 +53,7 @@ void warn_of_truncation(const std::string& file, const data::FileExamples& read,
   if (lost.without_target > 0) {
     log_warning(of_all(lost.without_target) + "have no token to learn from and were left out");
   }
-  if (read.empty > 0) {
-    log_warning(of_all(read.empty) +
-                "have nothing to learn but the token that ends them: their text or answer is empty");
-  }
+  for (const std::string& told : read.notes.told(read.examples)) log_warning(file + ": " + told);
   if (read.duplicates > 0) log_warning(of_all(read.duplicates) + "repeat earlier ones");
 }
 
@@ -81,7 +78,7 @@ class TokenCache {
 };
 
 data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, const config::RunConfig& config,
-                   TokenCache& cache) {
+                   TokenCache& cache, int64_t& conversations) {
   data::DatasetOptions options;
   options.max_length = config.max_length;
   options.max_target_length = config::target_length(config);
@@ -92,6 +89,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
   options.vocabulary_size = inputs.architecture.vocab_size;
   options.format = config.dataset_format;
   options.assistant_only_loss = config.assistant_only_loss;
+  options.split_special_tokens = config.split_special_tokens;
   options.open_chat = [&inputs] {
     auto chat = chat::ChatTemplate::open(inputs.folder->path());
     if (chat) chat->set_now(start_of_day(inputs.date));
@@ -105,7 +103,8 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
     options.cache_folder = keeps ? cache.folder().value_or("") : "";
     data::FileExamples read = data::read_file_examples(file, inputs.tokenizer.get(), options);
     if (!read.not_kept.empty()) cache.fail(read.not_kept);
-    warn_of_truncation(file.string(), read, config.max_length, inputs.architecture.longest_text());
+    warn_of_examples(file.string(), read, config.max_length, inputs.architecture.longest_text());
+    conversations += read.notes.conversations();
     parts.push_back(std::move(read.dataset));
   }
   return data::Dataset::join(parts);
@@ -224,8 +223,13 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   cover_tokenizer(inputs);
   inputs.date = date_of_run(config);
   TokenCache cache;
-  inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config, cache);
-  inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config, cache);
+  int64_t conversations = 0;
+  inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config, cache, conversations);
+  inputs.validation =
+      read(data::find_files(config.validation_file, "validation_file"), inputs, config, cache, conversations);
+  if (config.assistant_only_loss && conversations == 0 && !(inputs.train.empty() && inputs.validation.empty())) {
+    log_warning("assistant_only_loss: true changes nothing: no file holds conversations");
+  }
   if (config.validation_split > 0 && !inputs.train.empty()) {
     data::Split split = data::split(inputs.train, config.validation_split, static_cast<uint64_t>(config.seed));
     inputs.train = std::move(split.kept);

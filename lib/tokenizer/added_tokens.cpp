@@ -52,7 +52,8 @@ const AddedToken* AddedTokenFinder::longest_at(std::string_view text, size_t at)
   return longest;
 }
 
-std::vector<AddedTokenFinder::Stretch> AddedTokenFinder::find(std::string_view text) const {
+std::vector<AddedTokenFinder::Stretch> AddedTokenFinder::find(std::string_view text,
+                                                              const StaysText& stays_text) const {
   std::vector<Stretch> stretches;
   size_t done = 0;  // end of the last stretch
   for (size_t at = tokens_.empty() ? text.size() : 0; (at = next_candidate(text, at)) < text.size();) {
@@ -63,6 +64,7 @@ std::vector<AddedTokenFinder::Stretch> AddedTokenFinder::find(std::string_view t
     }
     size_t begin = at, end = at + token->text.size();
     at = end;  // the search goes on behind the token, whatever becomes of it
+    if (token->special && stays_text && stays_text(begin, end)) continue;
     if (token->single_word && !is_single_word(text, begin, end)) continue;
     // What was taken in before is skipped, so that no blank is read twice.
     if (token->lstrip) {

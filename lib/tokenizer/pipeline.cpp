@@ -47,11 +47,12 @@ class PipelineTokenizer : public Tokenizer {
     encode_into(text, ids, nullptr);
     return ids;
   }
-  Encoding encode_with_offsets(std::string_view text) const override {
+  Encoding encode_with_offsets(std::string_view text, Literals literals) const override {
     Encoding encoding;
-    encode_into(text, encoding.ids, &encoding.begins);
+    encode_into(text, encoding.ids, &encoding.begins, literals);
     return encoding;
   }
+  std::vector<SpecialText> special_tokens_in(std::string_view text) const override;
   std::string token_bytes(int32_t id) const override {
     if (!has_token(id)) return "";  // models have rows in their embeddings that no token uses
     if (special_.count(id)) return "";
@@ -80,10 +81,10 @@ class PipelineTokenizer : public Tokenizer {
   void build_finders();
   bool has_token(int32_t id) const { return model_->contains(id) || added_.count(id) > 0; }
 
-  void encode_into(std::string_view given, std::vector<int32_t>& ids, Begins* begins) const;
+  void encode_into(std::string_view given, std::vector<int32_t>& ids, Begins* begins, Literals literals = {}) const;
   template <typename Origin>
   void encode_between(std::string_view text, Workspace& workspace, std::vector<int32_t>& ids, Begins* begins,
-                      const Origin& origin) const;
+                      Literals literals, const Origin& origin) const;
   std::string file_;
   std::unique_ptr<TextModel> model_;
   Normalizer normalizer_;
@@ -92,6 +93,7 @@ class PipelineTokenizer : public Tokenizer {
   std::set<int32_t> special_;
   AddedTokenFinder in_given_;       // tokens looked for in the text as it is
   AddedTokenFinder in_normalized_;  // and in the normalized one
+  bool special_in_normalized_ = false;
   int64_t vocabulary_size_ = 0;
   mutable Workspaces workspaces_;
 };
@@ -195,12 +197,35 @@ void PipelineTokenizer::build_finders() {
       }
     }
     (token.normalized ? normalized : given).push_back(token);
+    (token.normalized ? normalized : given).back().special = special_.count(id) > 0;
+    special_in_normalized_ |= token.normalized && special_.count(id) > 0;
   }
   in_given_ = AddedTokenFinder(std::move(given));
   in_normalized_ = AddedTokenFinder(std::move(normalized));
 }
 
-void PipelineTokenizer::encode_into(std::string_view given, std::vector<int32_t>& ids, Begins* begins) const {
+std::vector<SpecialText> PipelineTokenizer::special_tokens_in(std::string_view given) const {
+  std::vector<SpecialText> found;
+  const auto add = [&](const AddedTokenFinder::Stretch& stretch, size_t begin, size_t end) {
+    if (special_.count(stretch.id)) found.push_back({begin, end, stretch.id});
+  };
+  if (well_formed_prefix(given) < given.size()) return found;
+  for (const AddedTokenFinder::Stretch& stretch : in_given_.find(given)) {
+    add(stretch, stretch.begin, stretch.end);
+    if (stretch.id != AddedTokenFinder::kText || !special_in_normalized_) continue;
+    Rewritten normalized(given.substr(stretch.begin, stretch.end - stretch.begin));
+    MatchBudget budget(given.size());
+    normalizer_.apply(normalized, budget);
+    const auto origin = [&](size_t at) { return stretch.begin + normalized.origin(at); };
+    for (const AddedTokenFinder::Stretch& inner : in_normalized_.find(normalized.text)) {
+      add(inner, origin(inner.begin), inner.end < normalized.text.size() ? origin(inner.end) : stretch.end);
+    }
+  }
+  return found;
+}
+
+void PipelineTokenizer::encode_into(std::string_view given, std::vector<int32_t>& ids, Begins* begins,
+                                    Literals literals) const {
   std::string_view text = given;
   std::string repaired;
   OffsetMap given_origins;
@@ -210,14 +235,15 @@ void PipelineTokenizer::encode_into(std::string_view given, std::vector<int32_t>
   }
   std::unique_ptr<Workspace> workspace = workspaces_.take();
   workspace->budget = MatchBudget(text.size());
-  for (const AddedTokenFinder::Stretch& stretch : in_given_.find(text)) {
+  const auto given_origin = [&](size_t at) { return given_origins.origin(at); };
+  for (const AddedTokenFinder::Stretch& stretch : in_given_.find(text, inside(literals, given_origin))) {
     if (stretch.id != AddedTokenFinder::kText) {
       ids.push_back(stretch.id);
-      if (begins != nullptr) begins->push_back(static_cast<int64_t>(given_origins.origin(stretch.begin)));
+      if (begins != nullptr) begins->push_back(static_cast<int64_t>(given_origin(stretch.begin)));
       continue;
     }
-    encode_between(text.substr(stretch.begin, stretch.end - stretch.begin), *workspace, ids, begins,
-                   [&](size_t at) { return given_origins.origin(stretch.begin + at); });
+    encode_between(text.substr(stretch.begin, stretch.end - stretch.begin), *workspace, ids, begins, literals,
+                   [&](size_t at) { return given_origin(stretch.begin + at); });
   }
   workspaces_.give_back(std::move(workspace));
   if (begins == nullptr) return;
@@ -228,11 +254,12 @@ void PipelineTokenizer::encode_into(std::string_view given, std::vector<int32_t>
 // given.
 template <typename Origin>
 void PipelineTokenizer::encode_between(std::string_view text, Workspace& workspace, std::vector<int32_t>& ids,
-                                       Begins* begins, const Origin& origin) const {
+                                       Begins* begins, Literals literals, const Origin& origin) const {
   Rewritten normalized(text);
   normalizer_.apply(normalized, workspace.budget);
-  for (const AddedTokenFinder::Stretch& stretch : in_normalized_.find(normalized.text)) {
-    auto stretch_origin = [&](size_t at) { return origin(normalized.origin(stretch.begin + at)); };
+  const auto text_origin = [&](size_t at) { return origin(normalized.origin(at)); };
+  for (const AddedTokenFinder::Stretch& stretch : in_normalized_.find(normalized.text, inside(literals, text_origin))) {
+    auto stretch_origin = [&](size_t at) { return text_origin(stretch.begin + at); };
     if (stretch.id != AddedTokenFinder::kText) {
       ids.push_back(stretch.id);
       if (begins != nullptr) begins->push_back(static_cast<int64_t>(stretch_origin(0)));

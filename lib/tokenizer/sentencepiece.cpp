@@ -96,7 +96,8 @@ class SentencePiece : public Tokenizer {
   explicit SentencePiece(const std::filesystem::path& folder);
 
   std::vector<int32_t> encode(std::string_view text) const override;
-  Encoding encode_with_offsets(std::string_view text) const override;
+  Encoding encode_with_offsets(std::string_view text, Literals literals) const override;
+  std::vector<SpecialText> special_tokens_in(std::string_view text) const override;
   std::string token_bytes(int32_t id) const override;
   std::string piece(int32_t id) const override;
   int64_t vocabulary_size() const override { return vocabulary_size_; }
@@ -149,7 +150,10 @@ SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder
   pad_id = resolve(files, files.pad, model_.pad_id(), "pad_token");
   for (const std::string& text : files.other_special) resolve(files, text, -1, "additional_special_tokens");
   std::vector<AddedToken> plain;
-  for (const auto& [text, token] : matched_) plain.push_back(token);
+  for (const auto& [text, token] : matched_) {
+    plain.push_back(token);
+    plain.back().special = special_.contains(token.id);
+  }
   finder_ = AddedTokenFinder(std::move(plain));
   if (adds_bos && !bos_id) throw Error(path_.string() + ": add_bos_token is set, but there is no BOS token");
   if (adds_eos && !eos_id) throw Error(path_.string() + ": add_eos_token is set, but there is no EOS token");
@@ -275,16 +279,25 @@ void SentencePiece::encode_stretch(std::string_view text, size_t begin, size_t e
   }
 }
 
-std::vector<int32_t> SentencePiece::encode(std::string_view text) const { return encode_with_offsets(text).ids; }
+std::vector<int32_t> SentencePiece::encode(std::string_view text) const { return encode_with_offsets(text, {}).ids; }
 
-Encoding SentencePiece::encode_with_offsets(std::string_view input) const {
+std::vector<SpecialText> SentencePiece::special_tokens_in(std::string_view text) const {
+  std::vector<SpecialText> found;
+  for (const auto& [begin, end, id] : finder_.find(text)) {
+    if (special_.contains(id)) found.push_back({begin, end, id});
+  }
+  return found;
+}
+
+Encoding SentencePiece::encode_with_offsets(std::string_view input, Literals literals) const {
   Encoding encoding;
   if (input.empty()) return encoding;
   std::string text = adds_prefix_space_ ? " " : "";
   OffsetMap origins;
   origins.rewritten(0, 0);
   append_replaced(text, input, kBlank, " ", origins);
-  const std::vector<AddedTokenFinder::Stretch> stretches = finder_.find(text);
+  const auto origin = [&](size_t at) { return origins.origin(at); };
+  const std::vector<AddedTokenFinder::Stretch> stretches = finder_.find(text, inside(literals, origin));
   for (size_t i = 0; i < stretches.size(); ++i) {
     const auto& [begin, end, id] = stretches[i];
     if (id != AddedTokenFinder::kText) {
@@ -296,7 +309,7 @@ Encoding SentencePiece::encode_with_offsets(std::string_view input) const {
     const bool only_prefix = adds_prefix_space_ && end == 1 && i + 1 < stretches.size();
     if (!only_prefix || !special_.contains(stretches[i + 1].id)) encode_plain(text, begin, end, encoding);
   }
-  for (int64_t& begin : encoding.begins) begin = static_cast<int64_t>(origins.origin(static_cast<size_t>(begin)));
+  for (int64_t& begin : encoding.begins) begin = static_cast<int64_t>(origin(static_cast<size_t>(begin)));
   return encoding;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,18 @@ struct Encoding {
   // those begin. Never descending.
   std::vector<int64_t> begins;
 };
+
+// The text of a special token.
+struct SpecialText {
+  size_t begin = 0, end = 0;  // bytes
+  int32_t id = 0;
+};
+
+// A stretch of a text whose special tokens are text as any other.
+struct Literal {
+  size_t begin = 0, end = 0;  // bytes
+};
+using Literals = std::span<const Literal>;  // in order, apart from each other
 
 class Tokenizer {
  public:
@@ -33,7 +46,11 @@ class Tokenizer {
 
   // Without BOS and EOS. What is not UTF-8 counts as U+FFFD. Threads may encode at the same time.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
-  virtual Encoding encode_with_offsets(std::string_view text) const = 0;
+  // Special tokens that begin or end inside a literal are not found there: with all of the text literal, the ids are
+  // those of transformers' split_special_tokens.
+  virtual Encoding encode_with_offsets(std::string_view text, Literals literals = {}) const = 0;
+  // The special tokens that encoding finds in the text, in order.
+  virtual std::vector<SpecialText> special_tokens_in(std::string_view text) const = 0;
   // Special tokens are left out; bytes that are not UTF-8 become U+FFFD.
   virtual std::string decode(const std::vector<int32_t>& ids) const;
   // What the id adds to a text: any bytes, empty for special tokens.

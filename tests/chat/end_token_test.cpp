@@ -17,7 +17,10 @@ class Bytes : public tokenizer::Tokenizer {
     }
     return ids;
   }
-  tokenizer::Encoding encode_with_offsets(std::string_view text) const override { return {encode(text), {}}; }
+  tokenizer::Encoding encode_with_offsets(std::string_view text, tokenizer::Literals) const override {
+    return {encode(text), {}};
+  }
+  std::vector<tokenizer::SpecialText> special_tokens_in(std::string_view) const override { return {}; }
   std::string token_bytes(int32_t id) const override {
     if (id == 256) return "";
     return id == 257 ? "</u>" : std::string(1, static_cast<char>(id));

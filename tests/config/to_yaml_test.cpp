@@ -82,6 +82,7 @@ RunConfig any_config() {
   run.group_by_length = run.shuffle && !run.packing && truth();
   if (truth()) run.completion_only_loss = truth();
   run.assistant_only_loss = run.completion_only_loss != true && truth();
+  run.split_special_tokens = truth();
   run.per_device_train_batch_size = integer(1);
   run.per_device_eval_batch_size = integer(1);
   run.gradient_accumulation_steps = *rc::gen::inRange<int64_t>(1, kMostAccumulated + 1);

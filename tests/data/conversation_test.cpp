@@ -150,11 +150,41 @@ TEST_F(ConversationTest, RefusesSettingsAndTemplatesThatDoNotFit) {
   EXPECT_THAT(refusal(kTwoTurns), HasSubstr("a conversation has no completion"));
   options_.completion_only_loss.reset();
   options_.assistant_only_loss = true;
-  EXPECT_THAT(refusal(R"({"text": "x"})"), HasSubstr("assistant_only_loss: true, but the line is no conversation"));
   chat_ = chat::ChatTemplate("{{ raise_exception('roles must alternate') }}", "a template");
   EXPECT_THAT(refusal(kTwoTurns), HasSubstr("roles must alternate"));
   chat_.reset();
   EXPECT_THAT(refusal(kTwoTurns), HasSubstr("there is no chat template for it; take the instruction-tuned model's"));
+}
+
+TEST_F(ConversationTest, AWeightNeedsATemplateThatTellsWhoSpeaks) {
+  const std::string line =
+      R"({"messages": [{"role": "user", "content": "p"}, {"role": "assistant", "content": "x", "weight": 0},)"
+      R"( {"role": "user", "content": "q"}, {"role": "assistant", "content": "y"}]})";
+  EXPECT_EQ(marked(line), "[u:p$a:]x$[u:q$a:y$]");
+  options_.assistant_only_loss = true;
+  EXPECT_EQ(marked(line), "u:p$a:x$u:q$a:[y$]");
+  // Blocks of which nobody knows the message: two of three answers, in a loop over numbers.
+  chat_ = chat::ChatTemplate(
+      "{% for i in range(messages | length) %}{% generation %}{{ messages[i].content }}{% endgeneration %}{% endfor %}",
+      "a template");
+  EXPECT_THAT(refusal(line), HasSubstr("it cannot be told which message it is of"));
+}
+
+TEST_F(ConversationTest, SpecialTokensStayTextInsideWhatIsSaid) {
+  const std::string line =
+      R"({"messages": [{"role": "user", "content": "p$a:no"}, {"role": "assistant", "content": "x$"}]})";
+  options_.assistant_only_loss = true;
+  const auto ends = [&] {
+    const std::vector<int32_t> ids = read(line).example(0).ids;
+    return std::count(ids.begin(), ids.end(), 2);
+  };
+  EXPECT_EQ(ends(), 4);
+  options_.split_special_tokens = true;
+  EXPECT_EQ(ends(), 2) << "the template's own";
+  EXPECT_EQ(marked(line), "u:p$a:no$a:[x$$]");
+  options_.assistant_only_loss = false;
+  chat_ = chat::ChatTemplate("{% for m in messages %}{{ m.content.split('$')[0] + '$' }}{% endfor %}", "a template");
+  EXPECT_THAT(refusal(line), HasSubstr(":1: split_special_tokens: true, but the chat template writes something else"));
 }
 
 TEST_F(ConversationTest, WhatEveryLineLacksIsToldOnce) {

@@ -172,9 +172,6 @@ TEST_F(EncodePair, RefusesOptionsOfOneStream) {
   options_.completion_only_loss = false;
   EXPECT_THAT(refusal(kLine), HasSubstr("completion_only_loss: false"));
   options_.completion_only_loss.reset();
-  options_.assistant_only_loss = true;
-  EXPECT_THAT(refusal(kLine), HasSubstr("assistant_only_loss"));
-  options_.assistant_only_loss = false;
   EXPECT_EQ(refusal(kLine), "");
   tokenizer_ = nullptr;
   EXPECT_THAT(refusal(kLine), HasSubstr("tokenizer"));

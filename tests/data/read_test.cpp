@@ -178,14 +178,34 @@ TEST_F(ReadTest, OtherToolsKeysAreToldWithTheWayToRenameThem) {
       {R"({"prompt": "p"})", "has prompt but no completion; name what the lines hold with dataset_format"}};
   for (const auto& [line, told] : cases) EXPECT_THAT(refusal(line), HasSubstr(told)) << line;
   const std::string labelled = R"({"prompt": "p", "completion": "c", "label": 3})";
-  EXPECT_EQ(read_dataset(write(labelled), &bytes_, options_).size(), 1) << "keys of no format are ignored";
+  EXPECT_EQ(read_dataset(write(labelled), &bytes_, options_).size(), 1) << "a class is no verdict";
 }
 
 TEST_F(ReadTest, CountsExamplesWithoutAnAnswer) {
   const std::string lines =
       "{\"prompt\": \"p\", \"completion\": \"\"}\n{\"prompt\": \"\", \"completion\": \"\"}\n"
       "{\"prompt\": \"\", \"completion\": \"c\"}\n";
-  EXPECT_EQ(read_file_examples(write(lines), &bytes_, options_).empty, 2);
+  EXPECT_EQ(read_file_examples(write(lines), &bytes_, options_).notes.count(Note::kEmptyAnswer), (Notes::Count{2, 1}));
+}
+
+TEST_F(ReadTest, NotesAreKeptWithTheTokens) {
+  std::string lines;
+  for (int i = 0; i < 2000; ++i)
+    lines += R"({"text": "a text of some length", "id": 5})"
+             "\n";
+  const Notes notes = read_file_examples(write(lines), &bytes_, options_).notes;
+  EXPECT_EQ(notes.count(Note::kUnreadKey, "id"), (Notes::Count{2000, 1}));
+  options_.cache_folder = folder_ / "cache";
+  EXPECT_EQ(read_file_examples(write(lines), &bytes_, options_).notes, notes) << "made";
+  EXPECT_EQ(read_file_examples(write(lines), nullptr, options_).notes, notes) << "opened";
+}
+
+TEST_F(ReadTest, TellsHowLongPromptsAreThatLeaveNothingToLearn) {
+  options_.max_length = 3;
+  EXPECT_THAT(
+      refusal("{\"prompt\": \"four\", \"completion\": \"c\"}\n{\"prompt\": \"eleven more\", \"completion\": \"c\"}"),
+      HasSubstr("no example has a token to learn within max_length 3: before the first one come 5 tokens and "
+                "more, 12 of the longest prompt; raise max_length"));
 }
 
 TEST_F(ReadTest, TheFormatCanBeNamed) {

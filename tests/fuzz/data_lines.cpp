@@ -16,7 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
       const fathom::data::Line line(text, "data.jsonl:1");
       fathom::data::Words words;
-      words.append(fathom::data::encode_line(line, fathom::data::recognise(line), {&tokenizer, &chat}, options));
+      fathom::data::LineNotes notes;
+      notes.looks_at_share = true;
+      words.append(fathom::data::encode_line(line, fathom::data::recognise(line), {&tokenizer, &chat}, options, notes));
     } catch (const fathom::Error&) {
     }
   }

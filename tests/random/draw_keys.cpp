@@ -364,6 +364,7 @@ const std::vector<KeyDraw>& key_draws() {
        [](Draft& draft) {
          return flag(draft, 0.5, draft.is("dataset_format", "messages") || draft.is("dataset_format", "sharegpt"));
        }},
+      {"split_special_tokens", [](Draft& draft) { return flag(draft, 0.2, true); }},
       {"per_device_train_batch_size", draw_rows},
       {"per_device_eval_batch_size", draw_rows},
       {"gradient_accumulation_steps", draw_accumulation},
