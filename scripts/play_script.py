@@ -64,4 +64,4 @@ def ended(row, found, said):
         return "refused" if found["exit_status"] != 0 and row.refused in said else ""
     if found["exit_status"] == 0:
         return "works"
-    return "out of memory" if found["processes"] and not found["fits"] else ""
+    return "out of memory" if found["processes"] and found["fits"] is False else ""

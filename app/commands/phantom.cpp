@@ -1,5 +1,6 @@
 // `fathom phantom -- python train.py`: what a PyTorch script takes of a GPU that is not there.
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,6 +24,7 @@
 #include "base/output.h"
 #include "base/system_error.h"
 #include "launch/command.h"
+#include "launch/facts.h"
 #include "launch/numbered_word.h"
 #include "page/page.h"
 #include "page/script_record.h"
@@ -34,6 +36,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kPatience{10};  // with what the command leaves behind, before it is ended
+
 // A folder of its own, which goes with it.
 class TemporaryFolder {
  public:
@@ -44,6 +48,7 @@ class TemporaryFolder {
     std::string pattern = (parent / "fathom-phantom-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) throw system_error("no temporary folder " + pattern, errno);
     path_ = pattern;
+    write_file_atomically(facts_file(), "");
   }
   ~TemporaryFolder() {
     std::error_code ignored;
@@ -52,8 +57,14 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const fs::path& path() const { return path_; }
+  // To which the script's processes add lines (lib/phantom_gpu/follow): it is there before the first of them.
+  fs::path facts_file() const { return path_ / "facts"; }
+  launch::Facts facts() const {
+    return launch::Facts::from_text(read_file(facts_file(), kLargestFacts), "what the script's processes told");
+  }
 
  private:
+  static constexpr size_t kLargestFacts = size_t{1} << 32;
   fs::path path_;
 };
 
@@ -78,8 +89,8 @@ class Phantom final : public Command {
         words_.memory_option("with --gpu NAME"),
         Option("--gpus", gpus_, "N", "So many of it, in one machine, for one process or several (default: 1)")
             .within(1, phantom_gpu::kMostDevices),
-        Option("--steps", steps_, "N", "End the script after so many steps of its optimizer; 0: as it ends itself")
-            .not_negative(),
+        Option("--steps", steps_, "N",
+               "End the script after so many steps of its optimizer (default: it ends by itself)"),
         {"--find-largest", varied_, "WORD",
          "Play COMMAND with other numbers in the place of that which follows WORD, and tell of the largest that fits"},
         Option("--placements", placements_, "N",
@@ -94,6 +105,10 @@ class Phantom final : public Command {
   }
   void complete() override {
     gpu_ = *words_.find();
+    if (steps_ && *steps_ < 1) {
+      throw UsageError("--steps is " + std::to_string(*steps_) + "; expected at least 1",
+                       "leave it out, and the script ends by itself");
+    }
     if (!varied_.empty()) launch::NumberedWord(command_, varied_);
   }
   int run() const override;
@@ -103,12 +118,12 @@ class Phantom final : public Command {
   report::ScriptAnswer play_placed(const std::vector<std::string>& command, int64_t placement) const;
   report::ScriptAnswer play_largest() const;
   void write_pages(const report::ScriptAnswer& answer) const;
-  void refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const;
+  void refuse_silence(const std::vector<report::ScriptProcess>& all, const report::ScriptAnswer& answer) const;
 
   GpuWords words_;
   config::GpuSpec gpu_;
   int64_t gpus_ = 1;
-  int64_t steps_ = 0;
+  std::optional<int64_t> steps_;
   int64_t placements_ = 1;
   std::string varied_;
   bool no_weights_ = false;
@@ -127,19 +142,43 @@ void check_address_space(const config::GpuSpec& gpu, int64_t gpus) {
               "raise the limit (ulimit -v unlimited)");
 }
 
+// Throws Error where a file could not be written, as which nothing else must come in the end.
+void try_to_write(const fs::path& file) {
+  refuse_to_replace(file);
+  const fs::path trial = fs::exists(file) ? fs::path(file.string() + "." + std::to_string(::getpid())) : file;
+  write_file_atomically(trial, "");
+  fs::remove(trial);
+}
+
 // Where no process has anything to tell.
-void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, int status) const {
-  const std::string ended = "'" + command_.front() + "' has ended with status " + std::to_string(status);
+void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, const report::ScriptAnswer& answer) const {
+  const std::string ended = "'" + command_.front() + "' has ended with status " + std::to_string(answer.exit_status);
   for (const report::ScriptProcess& process : all) {
     if (!process.objection.empty()) throw Error(process.objection);
   }
+  if (!answer.unfollowed.empty()) throw Error(answer.unknown().front());
   for (const report::ScriptProcess& process : all) {
-    if (!process.finished) throw Error(ended + " before its Python could tell what it took: it was killed, or crashed");
+    if (process.finished) continue;
+    throw Error(ended + " before its Python could tell what it took: it was killed, or crashed",
+                "if the host's memory was full: weights lie there first unless they are loaded straight onto the GPU "
+                "(device_map=\"cuda\" of transformers; --no-weights where their files are not here)");
   }
+  if (!answer.left.empty()) throw Error(answer.unknown().front());
   const bool has_torch = !all.empty();
   throw Error(
       ended + (has_torch ? " and has used no GPU" : ", and no Python in it has imported torch"),
       has_torch ? "have the script put its model on \"cuda\"" : "give the command of a PyTorch script behind --");
+}
+
+// What ends at a call that a phantom GPU has not is told by that alone: what it took until then says nothing.
+void refuse_what_is_lacking(const report::ScriptAnswer& answer, const std::vector<std::string>& lacks) {
+  if (answer.exit_status == 0 || answer.does_not_fit()) return;
+  if (std::none_of(lacks.begin(), lacks.end(), [](const std::string& name) { return name.starts_with("cudnn"); }))
+    return;
+  throw Error("the script has ended with status " + std::to_string(answer.exit_status) +
+                  ", and has asked cuDNN for what a phantom GPU has not (" + lacks.front() +
+                  "): how much the kernels of convolutions, batch norms and recurrent layers take is not known",
+              "with torch.backends.cudnn.enabled = False the script takes PyTorch's own, here as on a GPU");
 }
 
 void Phantom::write_pages(const report::ScriptAnswer& answer) const {
@@ -159,21 +198,31 @@ report::ScriptAnswer Phantom::play_placed(const std::vector<std::string>& comman
   gpu.placement = static_cast<uint64_t>(placement);
   const auto variables = phantom_gpu::variables_of(library_folder() / "fathom-phantom", gpu,
                                                    {.report = folder.path(),
-                                                    .steps = steps_,
+                                                    .steps = steps_.value_or(0),
                                                     .devices = gpus_,
                                                     .timeline = !page_.empty() || !snapshot_.empty(),
                                                     .no_weights = no_weights_});
   const auto start = std::chrono::steady_clock::now();
   report::ScriptAnswer answer{.gpu = gpu_, .gpus = gpus_, .command = command_line};
-  answer.exit_status = launch::run_command(command, variables);
+  const auto awaits = [&] {
+    const std::vector<int64_t> all = folder.facts().with_torch;
+    return std::any_of(all.begin(), all.end(), launch::is_running);
+  };
+  launch::Ended ended = launch::run_command(command, variables, awaits, kPatience);
+  answer.exit_status = ended.status;
+  answer.left = std::move(ended.left);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  launch::Facts facts = folder.facts();
+  answer.devices = std::move(facts.devices);
+  answer.unfollowed = std::move(facts.unfollowed);
   const std::vector<report::ScriptProcess> all = processes_in(folder.path());
   std::copy_if(all.begin(), all.end(), std::back_inserter(answer.processes),
                [](const auto& each) { return each.finished && each.used_gpu; });
   for (const report::ScriptProcess& each : all) {
     if (!each.finished && each.used_gpu) answer.lost.push_back(each.rank);
   }
-  if (answer.processes.empty()) refuse_silence(all, answer.exit_status);
+  refuse_what_is_lacking(answer, facts.lacks);
+  if (answer.processes.empty()) refuse_silence(all, answer);
   return answer;
 }
 
@@ -181,10 +230,10 @@ report::ScriptAnswer Phantom::play_placed(const std::vector<std::string>& comman
 report::ScriptAnswer Phantom::play(const std::vector<std::string>& command) const {
   report::ScriptAnswer told = play_placed(command, 0);
   report::ScriptAnswer::Placements all = report::placements_of(told);
-  for (int64_t placement = 1; placement < placements_ && (told.exit_status == 0 || !told.fits()); ++placement) {
+  for (int64_t placement = 1; placement < placements_ && (told.fits() || told.does_not_fit()); ++placement) {
     report::ScriptAnswer answer = play_placed(command, placement);
     all.add(report::placements_of(answer));
-    if (told.fits() && (!answer.fits() || answer.exit_status != 0)) told = std::move(answer);
+    if (told.fits() && !answer.fits()) told = std::move(answer);
   }
   told.placements = all;
   return told;
@@ -198,14 +247,12 @@ report::ScriptAnswer Phantom::play_largest() const {
   const auto fits = [&](int64_t number) {
     report::ScriptAnswer answer = play(word.words_with(number));
     const std::string with = "with " + varied_ + " " + std::to_string(number);
-    if (!answer.fits()) {
+    if (answer.does_not_fit()) {
       log_info(with + " it does not fit");
       refused = std::move(answer);
       return false;
     }
-    if (answer.exit_status != 0) {
-      throw Error(with + " the script has ended with status " + std::to_string(answer.exit_status));
-    }
+    if (!answer.fits()) throw Error("it is not known whether it fits " + with + ": " + answer.unknown().front());
     const int64_t requested = report::fullest_of(answer.processes).requested;
     log_info(with + " it fits, and requests " + format_bytes(requested));
     if (largest && number > number_of_largest && requested == report::fullest_of(largest->processes).requested) {
@@ -226,14 +273,16 @@ report::ScriptAnswer Phantom::play_largest() const {
 int Phantom::run() const {
   refuse_torch_variables(gpus_ > 1);
   check_address_space(gpu_, gpus_);
+  for (const fs::path& file : {page_, snapshot_}) {
+    if (!file.empty()) try_to_write(file);
+  }
   const report::ScriptAnswer answer = varied_.empty() ? play(command_) : play_largest();
   print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));
   write_pages(answer);
-  if (answer.exit_status != 0 && answer.fits()) {
-    log_error("the script has ended with status " + std::to_string(answer.exit_status) +
-              ", so this is what it took until then");
+  if (!answer.fits() && !answer.does_not_fit()) {
+    log_error("it is not known whether it fits: " + answer.unknown().front());
   }
-  return answer.fits() && answer.exit_status == 0 ? 0 : 1;
+  return answer.fits() ? 0 : 1;
 }
 
 }  // namespace

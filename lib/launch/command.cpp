@@ -2,17 +2,23 @@
 #include "launch/command.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <set>
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "base/system_error.h"
 #include "launch/child.h"
 
@@ -47,12 +53,95 @@ Error not_started(const std::string& program, int why) {
                why == ENOENT ? "give the command as in a shell: python train.py" : remedy_for(why));
 }
 
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kToEnd{5};  // that a process has after it was asked to
+
+struct Running {
+  pid_t number = 0, parent = 0;
+  std::string name;
+};
+
+// By the line of /proc/N/stat: "N (name) state parent …". nullopt: it has ended.
+std::optional<Running> running(pid_t number) try {
+  const std::string line = read_file("/proc/" + std::to_string(number) + "/stat");
+  const size_t begin = line.find('('), end = line.rfind(')');
+  char state = 0;
+  int parent = 0;
+  if (end == std::string::npos || std::sscanf(line.c_str() + end + 1, " %c %d", &state, &parent) != 2) return {};
+  if (state == 'Z' || state == 'X') return {};
+  return Running{number, parent, line.substr(begin + 1, end - begin - 1)};
+} catch (const Error&) {
+  return {};
+}
+
+std::vector<Running> children() {
+  std::vector<Running> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const int number = std::atoi(entry.path().filename().c_str());
+    const std::optional<Running> process = number > 0 ? running(number) : std::nullopt;
+    if (process && process->parent == ::getpid()) found.push_back(*process);
+  }
+  return found;
+}
+
+// Those that have ended are taken leave of. False: there is none left.
+bool has_children() {
+  pid_t ended = 0;
+  while ((ended = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+  }
+  return ended == 0;
+}
+
+void rest() {
+  constexpr timespec kPause{0, 20'000'000};
+  ::nanosleep(&kPause, nullptr);
+}
+
+// The command's children are this process's since it has ended, and theirs become so as they are ended.
+std::vector<std::string> end_children() {
+  std::vector<std::string> ended;
+  const Clock::time_point begin = Clock::now();
+  for (std::set<pid_t> asked; has_children(); rest()) {
+    const bool kills = Clock::now() - begin > kToEnd;
+    for (const auto& [number, parent, name] : children()) {
+      if (asked.insert(number).second) {
+        ended.push_back("process " + std::to_string(number) + " (" + name + ")");
+        ::kill(number, SIGTERM);
+        ::kill(number, SIGCONT);
+      }
+      if (kills) ::kill(number, SIGKILL);
+    }
+  }
+  return ended;
+}
+
+std::vector<std::string> wait_for_children(const std::function<bool()>& awaits, std::chrono::seconds patience) {
+  Clock::time_point ends_at = Clock::now() + patience;
+  bool has_told = false;
+  while (asked_to_stop == 0 && has_children()) {
+    if (awaits()) {
+      ends_at = Clock::now() + patience;
+      if (!has_told) log_info("the command has ended; waiting for a process that it has left behind");
+      has_told = true;
+    } else if (Clock::now() > ends_at) {
+      break;
+    }
+    rest();
+  }
+  return end_children();
+}
+
 }  // namespace
 
-int run_command(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables) {
+bool is_running(int64_t process) { return running(static_cast<pid_t>(process)).has_value(); }
+
+Ended run_command(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
+                  const std::function<bool()>& awaits, std::chrono::seconds patience) {
   int ends[2];  // through which the child says why it could not become the program; closed when it has
   if (::pipe2(ends, O_CLOEXEC) != 0) throw not_started(words.front(), errno);
   Descriptor hears(ends[0]), says(ends[1]);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   pid_t started = 0;
   {
     std::optional<HeldSignals> held(std::in_place);
@@ -86,7 +175,7 @@ int run_command(const std::vector<std::string>& words, const std::map<std::strin
   }
   child = 0;
   if (failed) throw not_started(words.front(), why);
-  return exit_code(status);
+  return {exit_code(status), wait_for_children(awaits, patience)};
 }
 
 }  // namespace fathom::launch

@@ -33,9 +33,20 @@ RunRecord script_record(const report::ScriptAnswer& answer, Json facts) {
       {"peak", {{"dry_run", fullest.requested}}},
       {"reserved", {{"dry_run", fullest.reserved}}},
       {"components", components}};
+  for (const auto& [device, share] : answer.devices) {
+    if (share.processes > 1 && share.bytes > fullest.reserved) record.memory["needed"] = share.bytes;
+  }
   if (fullest.refusal) {
     record.memory["missing"] = fullest.refusal->bytes;
     record.memory["ran_out"] = describe(*fullest.refusal);
+  } else if (const auto device = answer.full()) {
+    record.memory["missing"] = answer.devices.at(*device).bytes - answer.gpu.memory_bytes;
+    record.memory["ran_out"] = describe_full(answer);
+  } else if (!answer.fits()) {
+    record.memory["fit"] = "not known";
+    std::string why;
+    for (const std::string& reason : answer.unknown()) why += (why.empty() ? "" : "; ") + reason;
+    record.memory["why_not_known"] = why;
   }
   return record;
 }

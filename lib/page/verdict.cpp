@@ -125,6 +125,10 @@ std::string verdict_section(const Json& memory) {
             ? escaped(ran_out) + ". The figures below are of what was had until then"
             : takes + ", " + has +
                   ". The figures below are those of a run without limit. <code>fathom advise</code> finds what fits";
+  } else if (text_at(memory, {"fit"}) == "not known") {
+    style = "unsure";
+    title = "Not known whether it fits";
+    detail = takes + " until then, and " + has + "; " + escaped(text_at(memory, {"why_not_known"}));
   } else if (text_at(memory, {"fit"}) == "not proved") {
     style = "unsure";
     title = "Near the limit: not proved to fit";

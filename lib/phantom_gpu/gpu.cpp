@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -18,6 +19,9 @@ constexpr std::array kLibraries = {"libcudart.so.13", "libcuda.so.1",      "libc
                                    "libcudnn.so.9",   "libcusparse.so.12", "libcusolver.so.12",  "libcufft.so.12",
                                    "libcurand.so.10", "libcupti.so.13",    "libnvrtc.so.13",     "libnvshmem_host.so.3",
                                    "libnccl.so.2",    "libcufile.so.0",    "libcusparseLt.so.0", "libnvidia-ml.so.1"};
+
+// Comes into every process of a script (lib/phantom_gpu/follow).
+constexpr const char* kFollows = "follow.so";
 
 // Those that the stubs know the limits of and that LibTorch has machine code for.
 constexpr std::array<std::string_view, 10> kCapabilities = {"7.5", "8.0",  "8.6",  "8.7",  "8.9",
@@ -77,10 +81,12 @@ constexpr const char* kIncomplete = "build fathom completely; lib/fathom-phantom
 std::map<std::string, std::string> variables_of(const std::filesystem::path& folder, const PhantomGpu& gpu,
                                                 const Script& script) {
   check(gpu);
-  for (const char* library : kLibraries) {
-    if (std::filesystem::exists(folder / library)) continue;
+  const auto require = [&](const char* library) {
+    if (std::filesystem::exists(folder / library)) return;
     throw Error("the phantom GPU's library " + (folder / library).string() + " is not there", kIncomplete);
-  }
+  };
+  std::for_each(kLibraries.begin(), kLibraries.end(), require);
+  require(kFollows);
   if (folder.string().find_first_of(" :") != std::string::npos) {
     throw Error(folder.string() + " has a blank or a colon in its name, with which LD_PRELOAD ends a library's",
                 "move fathom to a folder without one");
@@ -94,9 +100,10 @@ std::map<std::string, std::string> variables_of(const std::filesystem::path& fol
   variables["FATHOM_PHANTOM_NO_WEIGHTS"] = script.no_weights ? "1" : "0";
   variables["FATHOM_PHANTOM_DEVICES"] = std::to_string(script.devices);
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) variables["CUDA_VISIBLE_DEVICES"] = all_devices(script.devices);
-  const char* own = std::getenv("PYTHONPATH");
-  variables["PYTHONPATH"] =
-      (folder / "agent").string() + (own != nullptr && *own != '\0' ? ":" + std::string(own) : "");
+  for (const auto& [list, entry] : {std::pair{"PYTHONPATH", "agent"}, {"LD_PRELOAD", kFollows}}) {
+    const char* own = std::getenv(list);
+    variables[list] = (folder / entry).string() + (own != nullptr && *own != '\0' ? ":" + std::string(own) : "");
+  }
   return variables;
 }
 

@@ -122,8 +122,13 @@ std::string format_written(const ScriptAnswer& answer) {
   return text;
 }
 
-std::string name_of(const ScriptProcess& process) {
-  return "Rank " + format_count(process.rank) + ", GPU " + format_count(process.device);
+// Processes that no launcher has told their ranks are told apart by their numbers.
+std::string name_of(const ScriptProcess& process, const std::vector<ScriptProcess>& all) {
+  const bool is_alone = std::count_if(all.begin(), all.end(), [&](const ScriptProcess& other) {
+                          return other.rank == process.rank && other.device == process.device;
+                        }) == 1;
+  return (is_alone ? "Rank " + format_count(process.rank) : "Process " + std::to_string(process.process)) + ", GPU " +
+         format_count(process.device);
 }
 
 // A line for each.
@@ -134,7 +139,7 @@ std::string format_all(const std::vector<ScriptProcess>& processes) {
                {"reserved"},
                {"requested most in", Align::kLeft}});
   for (const ScriptProcess& process : processes) {
-    table.add_row({name_of(process), format_count(process.requested), format_count(process.allocated),
+    table.add_row({name_of(process, processes), format_count(process.requested), format_count(process.allocated),
                    format_count(process.reserved),
                    "step " + format_count(process.peak_step) + ", " + process.peak_phase});
   }
@@ -152,7 +157,7 @@ const ScriptProcess& fullest_of(const std::vector<ScriptProcess>& processes) {
 ScriptAnswer::Placements placements_of(const ScriptAnswer& answer) {
   const ScriptProcess& fullest = fullest_of(answer.processes);
   return {.tried = 1,
-          .refused = answer.fits() ? 0 : 1,
+          .refused = answer.does_not_fit() ? 1 : 0,
           .allocated = {fullest.allocated, fullest.allocated},
           .reserved = {fullest.reserved, fullest.reserved}};
 }
@@ -183,6 +188,7 @@ ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& ori
   if (!process.used_gpu) return process;
   process.rank = count_at(value, "rank");
   if (!process.finished) return process;
+  process.process = count_at(value, "process");
   process.device = count_at(value, "device");
   process.steps = count_at(value, "steps");
   process.requested = count_at(value, "requested");
@@ -216,38 +222,90 @@ ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& ori
   throw Error(origin + " has another form than expected: " + reason_of(error));
 }
 
-bool ScriptAnswer::fits() const {
-  return std::none_of(processes.begin(), processes.end(), [](const auto& each) { return each.refusal.has_value(); });
+bool ScriptAnswer::runs_out() const {
+  return std::any_of(processes.begin(), processes.end(), [](const auto& each) { return each.refusal.has_value(); });
 }
 
+std::optional<int64_t> ScriptAnswer::full() const {
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const auto& each) { return each.second.bytes > gpu.memory_bytes; });
+  return found == devices.end() ? std::nullopt : std::optional(found->first);
+}
+
+std::vector<std::string> ScriptAnswer::unknown() const {
+  std::vector<std::string> reasons;
+  for (const std::string& program : unfollowed) {
+    reasons.push_back("nothing is known of '" + program + "': a Python with -I, -E or -S does not load fathom's agent");
+  }
+  for (const int64_t rank : lost) {
+    reasons.push_back("rank " + format_count(rank) + " was killed, or crashed, before it could tell what it took");
+  }
+  for (const std::string& process : left) {
+    reasons.push_back(process + " went on after the command's end, and was ended before its own");
+  }
+  if (exit_status != 0) {
+    reasons.push_back("the script has ended with status " + std::to_string(exit_status) +
+                      ", so this is what it took until then");
+  }
+  return reasons;
+}
+
+std::string describe_full(const ScriptAnswer& answer) {
+  const int64_t device = answer.full().value();
+  const launch::Share& share = answer.devices.at(device);
+  return format_count(share.processes) + " processes that may run at once take at most " + format_bytes(share.bytes) +
+         " of GPU " + format_count(device);
+}
+
+namespace {
+
+// "of which at most 3.00 GiB were reserved, by 2 processes that may run at once".
+std::string format_reserved(const ScriptAnswer& answer) {
+  launch::Share fullest;
+  for (const auto& [device, share] : answer.devices) {
+    if (share.bytes > fullest.bytes) fullest = share;
+  }
+  const bool is_sum = fullest.processes > 1;
+  int64_t reserved = is_sum ? fullest.bytes : 0;
+  for (const ScriptProcess& process : answer.processes) reserved = std::max(reserved, process.reserved);
+  return "of which " + std::string(answer.gpus > 1 || is_sum ? "at most " : "") + format_bytes(reserved) +
+         " were reserved" +
+         (is_sum ? ", by " + format_count(fullest.processes) + " processes that may run at once" : "");
+}
+
+std::string format_verdict(const ScriptAnswer& answer) {
+  const std::string each = answer.gpus > 1 ? format_count(answer.gpus) + " × " : "";
+  const std::string on = each + answer.gpu.name + " (" + format_bytes(answer.gpu.memory_bytes) + ")";
+  int64_t steps = 0;
+  for (const ScriptProcess& process : answer.processes) steps = std::max(steps, process.steps);
+  const std::string took = plural_step(steps) + " in " + format_seconds(answer.seconds);
+  if (answer.does_not_fit()) {
+    return "Does not fit: " + on + "; " + (answer.full() ? describe_full(answer) + "; " : "") + took + ".\n";
+  }
+  std::string reasons;
+  for (const std::string& reason : answer.unknown()) reasons += "  " + reason + "\n";
+  return (answer.fits() ? "Fits: " : "Not known whether it fits: ") + on + ", " + format_reserved(answer) + "; " +
+         took + ".\n" + reasons;
+}
+
+}  // namespace
+
 std::string format_script(const ScriptAnswer& answer) {
-  const ScriptProcess& fullest = fullest_of(answer.processes);
+  const std::vector<ScriptProcess>& all = answer.processes;
+  const ScriptProcess& fullest = fullest_of(all);
   std::string text;
-  if (answer.processes.size() > 1) text += format_all(answer.processes) + "\n" + name_of(fullest) + ":\n\n";
+  if (all.size() > 1) text += format_all(all) + "\n" + name_of(fullest, all) + ":\n\n";
   text += format_bytes_of(fullest) + "\n" + format_peak(fullest) + "\n" + format_reads(answer, fullest.rank) +
           format_written(answer) + "\n";
-  for (const ScriptProcess& process : answer.processes) {
-    const std::string name = answer.processes.size() > 1 ? name_of(process) + ": " : "";
+  for (const ScriptProcess& process : all) {
+    const std::string name = all.size() > 1 ? name_of(process, all) + ": " : "";
     if (process.refusal) text += name + describe(*process.refusal) + ".\n";
     if (process.survived > 0) {
       text += name + (name.empty() ? "It" : "it") + " ran out of memory " + format_counted(process.survived, "time") +
               " before, and went on.\n";
     }
   }
-  for (const int64_t rank : answer.lost) {
-    text += "Rank " + format_count(rank) + " was killed, or crashed, before it could tell what it took.\n";
-  }
-  const std::string each = answer.gpus > 1 ? format_count(answer.gpus) + " × " : "";
-  const std::string on = each + answer.gpu.name + " (" + format_bytes(answer.gpu.memory_bytes) + ")";
-  int64_t steps = 0, reserved = 0;
-  for (const ScriptProcess& process : answer.processes) {
-    steps = std::max(steps, process.steps);
-    reserved = std::max(reserved, process.reserved);
-  }
-  const std::string took = plural_step(steps) + " in " + format_seconds(answer.seconds);
-  text += answer.fits() ? "Fits: " + on + ", of which " + (answer.gpus > 1 ? "at most " : "") + format_bytes(reserved) +
-                              " were reserved; " + took + ".\n"
-                        : "Does not fit: " + on + "; " + took + ".\n";
+  text += format_verdict(answer);
   if (const auto& placements = answer.placements; placements.tried > 1) {
     text += format_placements(placements.tried, placements.allocated, placements.reserved) +
             (placements.refused > 0 ? "; in " + format_count(placements.refused) + " of them memory ran out" : "") +
@@ -285,6 +343,7 @@ Json script_json(const ScriptAnswer& answer) {
     }
     processes.push_back(
         {{"rank", process.rank},
+         {"process", process.process},
          {"device", process.device},
          {"torch", process.torch},
          {"steps", process.steps},
@@ -302,6 +361,11 @@ Json script_json(const ScriptAnswer& answer) {
   }
   Json found = nullptr;
   if (answer.found) found = {{"word", answer.found->word}, {"number", answer.found->number}};
+  Json devices = Json::array(), fits = nullptr;
+  for (const auto& [device, share] : answer.devices) {
+    devices.push_back({{"device", device}, {"bytes", share.bytes}, {"processes", share.processes}});
+  }
+  if (answer.fits() || answer.does_not_fit()) fits = answer.fits();
   const auto range = [](const plan::ByteRange& of) { return Json{of.lowest, of.highest}; };
   return {{"found", found},
           {"placements",
@@ -312,11 +376,14 @@ Json script_json(const ScriptAnswer& answer) {
           {"gpu", answer.gpu.name},
           {"gpus", answer.gpus},
           {"memory_bytes", answer.gpu.memory_bytes},
+          {"devices", devices},
           {"lost", answer.lost},
+          {"unfollowed", answer.unfollowed},
+          {"left", answer.left},
           {"command", answer.command},
           {"exit_status", answer.exit_status},
           {"seconds", answer.seconds},
-          {"fits", answer.fits()},
+          {"fits", fits},
           {"processes", processes}};
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "config/devices.h"
+#include "launch/facts.h"
 #include "memory/component.h"
 #include "memory/timeline.h"
 #include "plan/plan.h"
@@ -21,8 +23,9 @@ struct ScriptProcess {
   std::string objection;  // why it was not followed; empty: it was
   bool finished = false;  // it has told all: neither killed nor crashed
   bool used_gpu = false;
-  int64_t rank = 0, device = 0;
-  int64_t steps = 0;  // of its optimizer
+  int64_t rank = 0, process = 0;  // process: its number, which another program may have after it
+  int64_t device = 0;             // its place in the machine
+  int64_t steps = 0;              // of its optimizer
   int64_t requested = 0, allocated = 0, reserved = 0;
   int64_t allocated_at_end = 0, reserved_at_end = 0;
 
@@ -69,6 +72,9 @@ struct ScriptAnswer {
   double seconds = 0;
   std::vector<ScriptProcess> processes = {};  // that used a GPU, by rank and GPU
   std::vector<int64_t> lost = {};             // ranks that used one, and ended before they could tell what they took
+  std::map<int64_t, launch::Share> devices = {};  // by GPU: at most, of processes that may run at once
+  std::vector<std::string> unfollowed = {};       // programs of which nothing is known
+  std::vector<std::string> left = {};             // processes that went on behind the command, and were ended
   // The largest of the numbers that follow a word of the command with which it fits, where it was searched; 0: none.
   struct Found {
     std::string word;
@@ -83,7 +89,12 @@ struct ScriptAnswer {
     void add(const Placements& other);
   };
   Placements placements = {};
-  bool fits() const;  // no process has ended for want of memory
+  bool runs_out() const;                // a process has ended for want of memory
+  std::optional<int64_t> full() const;  // the GPU of which processes that may run at once take more than it has
+  // Nothing: all is known of all processes, and the command has ended well. Else why it is not known whether it fits.
+  std::vector<std::string> unknown() const;
+  bool fits() const { return !runs_out() && !full() && unknown().empty(); }
+  bool does_not_fit() const { return runs_out() || full(); }
 };
 
 // The one that tells most: that whose memory ran out, else the first of those that reserved most. There is one.
@@ -92,6 +103,8 @@ const ScriptProcess& fullest_of(const std::vector<ScriptProcess>& processes);
 ScriptAnswer::Placements placements_of(const ScriptAnswer& answer);
 // "Out of memory in step 2, backward: 1.00 GiB could not be had …".
 std::string describe(const ScriptProcess::Refusal& refusal);
+// "2 processes that may run at once take at most 100.00 GiB of GPU 0", of one that is full.
+std::string describe_full(const ScriptAnswer& answer);
 std::string format_script(const ScriptAnswer& answer);
 Json script_json(const ScriptAnswer& answer);
 

@@ -236,7 +236,7 @@ dist.all_reduce(number)
                                "--gpu A100-80GB --gpus 2", kTwo);
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.errors, HasSubstr("rank 0 waits in ncclAllReduce for rank 1, whose process has ended"));
-  EXPECT_THAT(outcome.output, HasSubstr("Rank 1 was killed, or crashed, before it could tell what it took"));
+  EXPECT_THAT(outcome.output, HasSubstr("rank 1 was killed, or crashed, before it could tell what it took"));
 }
 
 TEST_F(PhantomRanks, TellWhatTheyTookWhenTheirParentEndsThem) {

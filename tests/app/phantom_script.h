@@ -3,12 +3,23 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "tests/app/run.h"
 
 namespace fathom::app {
 
 class PhantomScript : public ProgramTest {
  protected:
+  static std::vector<std::string> names_in(const std::filesystem::path& place) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& file : std::filesystem::directory_iterator(place, error)) names.push_back(file.path().filename());
+    return names;
+  }
+
   // The Python beside the LibTorch that the program was built with.
   const std::filesystem::path python_ = std::filesystem::path(FATHOM_TORCH_DIR) / "../../../../bin/python";
 
@@ -30,10 +41,17 @@ class PhantomScript : public ProgramTest {
   // The script imports torch itself.
   Outcome play_whole(const std::string& script, const std::string& options, const std::string& launcher = "") {
     write("train.py", script);
-    Outcome outcome = run("phantom " + options + " -- '" + python_.string() + "' " + launcher + " train.py",
-                          "TMPDIR=" + folder_.string() + "/tmp ");
-    for (const auto& file : std::filesystem::directory_iterator(folder_ / "tmp")) {
-      EXPECT_THAT(file.path().filename(), ::testing::Not(::testing::HasSubstr("fathom"))) << "nothing stays behind";
+    return play_command("'" + python_.string() + "' " + launcher + " train.py", options);
+  }
+  // As a shell takes it; nothing of it stays behind.
+  Outcome play_command(const std::string& command, const std::string& options = "--gpu A100-80GB") {
+    Outcome outcome = run("phantom " + options + " -- " + command, "TMPDIR=" + folder_.string() + "/tmp ");
+    for (const std::filesystem::path& place : {folder_ / "tmp", std::filesystem::path("/dev/shm")}) {
+      EXPECT_THAT(names_in(place), ::testing::Not(::testing::Contains(::testing::HasSubstr("fathom-phantom"))));
+    }
+    for (const std::string& number : names_in("/proc")) {
+      std::error_code error;  // of another user's process, or one that has ended
+      EXPECT_NE(std::filesystem::read_symlink("/proc/" + number + "/cwd", error), folder_) << number << " goes on";
     }
     return outcome;
   }

@@ -52,6 +52,25 @@ TEST(ScriptRecord, TellsWhereMemoryRanOut) {
                           Not(HasSubstr("fathom advise"))));
 }
 
+TEST(ScriptRecord, TellsWhatProcessesTakeTogether) {
+  report::ScriptAnswer several = answer();
+  several.devices[0] = {.bytes = int64_t{70} << 30, .processes = 2};
+  EXPECT_THAT(report_page(script_record(several, Json::object())),
+              AllOf(HasSubstr("<h2>Fits"), HasSubstr("70.00 GiB")));
+  several.devices[0].bytes = int64_t{100} << 30;
+  EXPECT_THAT(
+      report_page(script_record(several, Json::object())),
+      AllOf(HasSubstr("<h2>Does not fit"), HasSubstr("2 processes that may run at once take at most 100.00 GiB")));
+}
+
+TEST(ScriptRecord, SaysWhereNobodyKnows) {
+  report::ScriptAnswer unknown = answer();
+  unknown.exit_status = 3;
+  EXPECT_THAT(
+      report_page(script_record(unknown, Json::object())),
+      AllOf(HasSubstr("<h2>Not known whether it fits"), HasSubstr("ended with status 3"), Not(HasSubstr("<h2>Fits"))));
+}
+
 TEST(ScriptRecord, SaysWithWhichNumber) {
   report::ScriptAnswer found = answer();
   found.found = {.word = "batch", .number = 6};

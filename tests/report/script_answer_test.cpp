@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <initializer_list>
+#include <utility>
+
 #include "base/error.h"
 
 namespace fathom::report {
@@ -17,6 +20,7 @@ Json written() {
           {"finished", true},
           {"used_gpu", true},
           {"rank", 0},
+          {"process", 4711},
           {"device", 0},
           {"steps", 3},
           {"requested", 3'000'000},
@@ -128,13 +132,48 @@ TEST(ScriptAnswer, OfSeveralRanksTellsALineEachAndTheFullest) {
   answer.processes.push_back(ScriptProcess::from_json(value, "the report"));
   answer.gpus = 4;
   answer.lost = {2};
-  EXPECT_THAT(format_script(answer), AllOf(HasSubstr("Rank 0, GPU 0  "), HasSubstr("Rank 1, GPU 1:\n"),
-                                           HasSubstr("30,000,000"), HasSubstr("Rank 2 was killed"),
-                                           HasSubstr("Fits: 4 × H100 (80.00 GiB), of which at most 28.61 MiB")));
+  EXPECT_THAT(format_script(answer),
+              AllOf(HasSubstr("Rank 0, GPU 0  "), HasSubstr("Rank 1, GPU 1:\n"), HasSubstr("30,000,000"),
+                    HasSubstr("  rank 2 was killed"),
+                    HasSubstr("Not known whether it fits: 4 × H100 (80.00 GiB), of which at most 28.61 MiB")));
   EXPECT_EQ(script_json(answer).at("processes").at(1).at("device"), 1);
   answer.processes.front().refusal =
       ScriptProcess::Refusal{.bytes = 1 << 20, .allocated = 0, .step = 1, .phase = "forward", .place = ""};
   EXPECT_THAT(format_script(answer), AllOf(HasSubstr("Rank 0, GPU 0:\n"), HasSubstr("Rank 0, GPU 0: Out of memory")));
+}
+
+TEST(ScriptAnswer, SumsProcessesThatMayRunAtOnce) {
+  ScriptAnswer answer = answer_of(written());
+  answer.processes.push_back(answer.processes.front());
+  answer.processes.back().process = 4712;
+  answer.devices[0] = {.bytes = 40'000'000, .processes = 2};
+  EXPECT_THAT(format_script(answer),
+              AllOf(HasSubstr("Process 4711, GPU 0  "), HasSubstr("Process 4712, GPU 0  "), HasSubstr("Fits: H100"),
+                    HasSubstr("of which at most 38.15 MiB were reserved, by 2 processes\n  that may run at once")));
+  answer.devices[0].bytes = answer.gpu.memory_bytes + 1;
+  EXPECT_FALSE(answer.fits());
+  EXPECT_THAT(format_script(answer), AllOf(HasSubstr("Does not fit: H100"), HasSubstr("80.00 GiB of GPU 0")));
+  EXPECT_EQ(script_json(answer).at("fits"), false);
+  EXPECT_EQ(script_json(answer).at("devices").at(0).at("processes"), 2);
+}
+
+TEST(ScriptAnswer, DoesNotKnowWhatNobodyTold) {
+  for (const auto& [spoil, why] : std::initializer_list<std::pair<void (*)(ScriptAnswer&), const char*>>{
+           {[](ScriptAnswer& answer) { answer.lost = {0}; }, "rank 0 was killed"},
+           {[](ScriptAnswer& answer) { answer.unfollowed = {"python -I a.py"}; },
+            "nothing is known of 'python -I a.py'"},
+           {[](ScriptAnswer& answer) { answer.left = {"process 3 (sleep)"}; }, "process 3 (sleep) went on"},
+           {[](ScriptAnswer& answer) { answer.exit_status = 7; }, "has ended with status 7"}}) {
+    ScriptAnswer answer = answer_of(written());
+    spoil(answer);
+    EXPECT_FALSE(answer.fits()) << why;
+    EXPECT_FALSE(answer.does_not_fit()) << why;
+    EXPECT_TRUE(script_json(answer).at("fits").is_null()) << why;
+    EXPECT_THAT(format_script(answer),
+                AllOf(HasSubstr("Not known whether it fits: H100"), HasSubstr(why), Not(HasSubstr("Fits"))));
+    answer.processes.front().refusal = ScriptProcess::Refusal{};
+    EXPECT_TRUE(answer.does_not_fit()) << why;
+  }
 }
 
 TEST(ScriptAnswer, OfAProcessThatTellsNothingIsShort) {

@@ -2,6 +2,7 @@
 runs the sitecustomize that would have come without this one.
 
 FATHOM_PHANTOM_FOLDER: of the stub libraries, for CUDA 13; those for CUDA 12 are in cuda12 below it.
+FATHOM_PHANTOM_REPORT: the folder in which the script's processes tell of themselves; its file "facts" is in lines.
 """
 import glob
 import importlib.machinery
@@ -11,6 +12,18 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# A script may clear its environment.
+SETTINGS = {name: value for name, value in os.environ.items() if name.startswith("FATHOM_PHANTOM_")}
+
+
+def tell(what):
+    """Of this process: a line behind those of all others (lib/phantom_gpu/follow)."""
+    try:
+        file = os.open(os.path.join(SETTINGS["FATHOM_PHANTOM_REPORT"], "facts"), os.O_WRONLY | os.O_APPEND)
+    except OSError:  # fathom has ended
+        return
+    os.write(file, f"{what} {os.getpid()}\n".encode())
+    os.close(file)
 
 
 def stubs_for(spec):
@@ -23,14 +36,18 @@ def stubs_for(spec):
     folders = {"13": "", "12": "cuda12"}
     if cuda is None or cuda[1] not in folders:
         return ""
-    folder = os.path.join(os.environ["FATHOM_PHANTOM_FOLDER"], folders[cuda[1]])
+    folder = os.path.join(SETTINGS["FATHOM_PHANTOM_FOLDER"], folders[cuda[1]])
     return os.path.normpath(folder) if os.path.exists(os.path.join(folder, f"libcudart.so.{cuda[1]}")) else ""
+
+
+def preloaded():
+    return [each for each in os.environ.get("LD_PRELOAD", "").split(":") if each]
 
 
 def start_over_with(folder):
     """This Python again, with stubs in the place of CUDA's libraries: the dynamic loader takes them as it starts."""
     libraries = sorted(glob.glob(os.path.join(glob.escape(folder), "lib*.so.*")))
-    given = [each for each in os.environ.get("LD_PRELOAD", "").split(":") if each and "fathom-phantom" not in each]
+    given = [each for each in preloaded() if "fathom-phantom" not in each or each.endswith("/follow.so")]
     os.environ["LD_PRELOAD"] = ":".join([*libraries, *given])
     os.environ["TRITON_LIBCUDA_PATH"] = folder
     with open("/proc/self/cmdline", "rb") as file:
@@ -59,6 +76,7 @@ class Watcher:
         execute = spec.loader.exec_module
 
         def exec_module(module):
+            tell("torch")
             execute(module)
             sys.meta_path.remove(cls)
             sys.path.insert(0, HERE)
@@ -66,16 +84,17 @@ class Watcher:
                 from fathom_phantom import agent
             finally:
                 sys.path.remove(HERE)
-            agent.attach()
+            agent.attach(SETTINGS)
 
         spec.loader.exec_module = exec_module
         return spec
 
 
 sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != HERE]
-if os.environ.get("FATHOM_PHANTOM_REPORT"):
+if SETTINGS.get("FATHOM_PHANTOM_REPORT"):
+    tell("agent")
     _stubs = stubs_for(importlib.machinery.PathFinder.find_spec("torch"))
-    if _stubs and os.environ.get("TRITON_LIBCUDA_PATH") != _stubs:
+    if _stubs and os.path.join(_stubs, "libcuda.so.1") not in preloaded():
         start_over_with(_stubs)
     sys.meta_path.insert(0, Watcher)
 

@@ -28,6 +28,8 @@ struct phantom_gpu {
   size_t shared_per_block;           // bytes, after opting in
 };
 const struct phantom_gpu* phantom_gpu(void);
+// Of a device that the process sees, in the machine. An exported function, for phantom_gpu/agent.
+int phantom_place(int device);
 
 enum { PHANTOM_GRANULE = 2 << 20 };          // bytes: what cudaMalloc and cuMemCreate round up to
 enum { PHANTOM_SHARED_DEFAULT = 48 << 10 };  // bytes of shared memory of a block that has not opted in

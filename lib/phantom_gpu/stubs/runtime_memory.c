@@ -164,11 +164,28 @@ static size_t free_bytes(int device) {
   return phantom_gpu()->memory_bytes - phantom_gpu()->taken_bytes - used_bytes[device];
 }
 
+// Where the script's processes are followed (lib/phantom_gpu/follow): what this one has of a GPU of the machine.
+__attribute__((weak)) void follow_device(int place, size_t bytes);
+
+static void use(int device, size_t bytes) {
+  // What the parent of a fork has is not the child's.
+  static size_t inherited_bytes[PHANTOM_MOST_DEVICES];
+  static pid_t process;
+  if (process != getpid()) {
+    if (process) memcpy(inherited_bytes, used_bytes, sizeof inherited_bytes);
+    process = getpid();
+  }
+  used_bytes[device] = bytes;
+  const size_t inherited = inherited_bytes[device];
+  if (follow_device) follow_device(phantom_gpu()->places[device], bytes > inherited ? bytes - inherited : 0);
+}
+
 static bool take(int device, size_t bytes) {
   if (bytes > free_bytes(device)) return false;
-  used_bytes[device] += bytes;
+  use(device, used_bytes[device] + bytes);
   return true;
 }
+static void give_back(int device, size_t bytes) { use(device, used_bytes[device] - bytes); }
 
 // Removes the segment that begins there; false if there is none.
 static bool remove_segment(const void* begin) {
@@ -176,7 +193,7 @@ static bool remove_segment(const void* begin) {
     if ((*link)->begin != begin) continue;
     struct segment* segment = *link;
     *link = segment->next;
-    if (segment->physical_bytes) used_bytes[phantom_device_of(begin)] -= segment->physical_bytes;
+    if (segment->physical_bytes) give_back(phantom_device_of(begin), segment->physical_bytes);
     if (phantom_gpu()->kept_bytes) madvise(segment->begin, segment->bytes, MADV_DONTNEED);
     free(segment);
     return true;
@@ -219,7 +236,7 @@ bool phantom_take(int device, size_t bytes) {
 
 void phantom_give_back(int device, size_t bytes) {
   pthread_mutex_lock(&mutex);
-  used_bytes[device] -= bytes;
+  give_back(device, bytes);
   pthread_mutex_unlock(&mutex);
 }
 
@@ -232,7 +249,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   pthread_mutex_lock(&mutex);
   if (take(device, physical_bytes)) {
     *pointer = place(device, bytes, PHANTOM_GRANULE, physical_bytes);
-    if (!*pointer) used_bytes[device] -= physical_bytes;
+    if (!*pointer) give_back(device, physical_bytes);
   }
   pthread_mutex_unlock(&mutex);
   if (phantom_gpu()->log > 1) fprintf(stderr, "phantom: cudaMalloc(%zu) = %p\n", bytes, *pointer);

@@ -1,16 +1,15 @@
 """fathom's hand in a script's Python: notes what it takes of a phantom GPU, and writes it down as the process ends.
 
-FATHOM_PHANTOM_REPORT: the folder into which each process that imports torch writes a JSON file, named by its number.
+FATHOM_PHANTOM_REPORT: the folder into which each process that imports torch writes a JSON file, named by its number and
+when it began: another program may follow in the same process.
 FATHOM_PHANTOM_TIMELINE: 1: each block of the step with the peak is told.
 FATHOM_PHANTOM_NO_WEIGHTS: 1: models of transformers need no files of weights.
 FATHOM_PHANTOM_STEPS: the script is ended after so many steps of its optimizer; 0: it ends by itself.
 """
-import atexit
 import ctypes
 import functools
 import gc
 import json
-import multiprocessing.util
 import os
 import signal
 import sys
@@ -21,13 +20,14 @@ import weakref
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from fathom_phantom import collectives, holes, peak, unknown, values, written
+from fathom_phantom import collectives, holes, peak, processes, unknown, values, written
 from fathom_phantom.places import frames_from, line_of
 
 MOST_EVENTS = 4_000_000  # of the allocator that are kept; a step of a large model has some 10,000
 # Seconds. NCCL's watchdog looks ten times a second for collectives that have ended, whose buffers are kept until then.
 # On a GPU that is within a step; here a step would be over before.
 WATCHDOG = 0.25
+BEGAN = time.time_ns()
 READERS = ("aten::_local_scalar_dense", "aten::copy_", "aten::_to_copy", "aten::equal")  # which values.py follows
 
 
@@ -50,9 +50,9 @@ def stubs():
     return library
 
 
-def calls():
+def calls(folder):
     """The fast way round values.py (lib/phantom_gpu/calls), which there is for one version of torch; or None."""
-    library = os.path.join(os.environ["FATHOM_PHANTOM_FOLDER"], f"calls-{version()}.so")
+    library = os.path.join(folder, f"calls-{version()}.so")
     if not os.path.exists(library):
         return None
     library = ctypes.CDLL(library)
@@ -62,11 +62,12 @@ def calls():
 
 
 class Agent:
-    def __init__(self):
-        self.last_step = int(os.environ.get("FATHOM_PHANTOM_STEPS") or 0)
-        self.tells_timeline = os.environ.get("FATHOM_PHANTOM_TIMELINE") == "1"
+    def __init__(self, settings):
+        self.last_step = int(settings.get("FATHOM_PHANTOM_STEPS") or 0)
+        self.tells_timeline = settings.get("FATHOM_PHANTOM_TIMELINE") == "1"
+        self.folder = settings["FATHOM_PHANTOM_REPORT"]
         self.stubs = stubs()
-        self.values = values.Values(self.stubs, calls())
+        self.values = values.Values(self.stubs, calls(settings["FATHOM_PHANTOM_FOLDER"]))
         self.written = written.Written(self.values)
         self.rank = int(os.environ.get("RANK") or 0)
         self.stepped = weakref.WeakSet()  # optimizers, in the step that ended last
@@ -93,7 +94,7 @@ class Agent:
         self.mark("forward")
 
     def tell_begin(self):
-        write({"finished": False, "used_gpu": self.used, "rank": self.rank})
+        write(self.folder, {"finished": False, "used_gpu": self.used, "rank": self.rank})
 
     def joined(self):
         """The script's group of processes."""
@@ -200,7 +201,7 @@ class Agent:
     def tell_all(self):
         self.values.end()
         if not self.used:
-            return write({"finished": True})
+            return write(self.folder, {"finished": True})
         self.note_rank()
         self.fold_peaks()
         self.own_modules()
@@ -213,7 +214,10 @@ class Agent:
         devices = [each for each, peaks in self.peaks.items() if peaks["reserved"] or each == refused] or [0]
         for device in devices:
             trace = peak.Trace(traces[device], self.marks, self.step_ends)
-            write({"finished": True, "used_gpu": True, "rank": self.rank, "device": device, "steps": self.step(),
+            timeline = trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None
+            write(self.folder,
+                  {"finished": True, "used_gpu": True, "rank": self.rank, "process": os.getpid(),
+                   "device": self.stubs.phantom_place(device), "steps": self.step(),
                    **self.peaks[device], "allocated_at_end": torch.cuda.memory_allocated(device),
                    "reserved_at_end": torch.cuda.memory_reserved(device), "peak": trace.told(self.owners),
                    "refusal": self.refusal if device == refused else None,
@@ -221,7 +225,7 @@ class Agent:
                    # Both are the process's.
                    "reads": reads if device == devices[0] else [],
                    "written": self.written.list() if device == devices[0] else [],
-                   "timeline": trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None},
+                   "timeline": timeline},
                   of_device="" if device == devices[0] else f"-{device}")
 
 
@@ -234,7 +238,7 @@ def version():
 FOLLOWED = {"12": ("2.4", "2.5", "2.6", "2.7", "2.8"), "13": ("2.11",)}
 
 
-def objection():
+def objection(devices):
     """Why this torch cannot be followed; empty where it can."""
     cuda = (torch.version.cuda or "").split(".")[0]
     if version() not in FOLLOWED.get(cuda, ()):
@@ -242,8 +246,7 @@ def objection():
         return f"the script's torch is {torch.__version__}, and a phantom GPU was tried with {tried} alone"
     if not hasattr(ctypes.CDLL(None), "phantom_on_read"):
         return f"this build of fathom has no stub libraries for CUDA {cuda}, which the script's torch is made for"
-    ranks, here, devices = (int(os.environ.get(name) or 1)
-                            for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "FATHOM_PHANTOM_DEVICES"))
+    ranks, here = (int(os.environ.get(name) or 1) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     if here > devices:
         pretended = "1 GPU is" if devices == 1 else f"{devices} GPUs are"
         return f"the script runs in {here} processes, and {pretended} pretended: give --gpus {here}"
@@ -253,32 +256,12 @@ def objection():
     return ""
 
 
-def write(answer, of_device=""):
+def write(folder, answer, of_device=""):
     """Of this process: in the place of what it told before."""
-    path = os.path.join(os.environ["FATHOM_PHANTOM_REPORT"], f"{os.getpid()}{of_device}.json")
+    path = os.path.join(folder, f"{os.getpid()}-{BEGAN}{of_device}.json")
     with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump({"torch": torch.__version__, **answer}, file)
     os.replace(path + ".part", path)
-
-
-def tell_when_terminated(agent):
-    """Who has started several processes ends all when one has failed: they tell what they took until then."""
-
-    def end(number, frame):
-        if agent.used:
-            agent.report()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    is_main = threading.current_thread() is threading.main_thread()
-    if is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, end)
-
-
-def tell_at_end_of_child(agent):
-    """Of multiprocessing, as it begins: it has forgotten what would end it, and may end without what atexit has."""
-    multiprocessing.util.Finalize(None, agent.report, exitpriority=0)
-    tell_when_terminated(agent)
 
 
 def called_after(modules, name, then):
@@ -317,12 +300,14 @@ def follow_threads(values):
     threading.Thread.start = started
 
 
-def attach():
-    if why := objection():
-        write({"objection": why})
+def attach(settings):
+    """settings: the variables FATHOM_PHANTOM_… of the environment, as Python began."""
+    folder = settings["FATHOM_PHANTOM_REPORT"]
+    if why := objection(int(settings.get("FATHOM_PHANTOM_DEVICES") or 1)):
+        write(folder, {"objection": why})
         os._exit(3)
-    write({"finished": False})  # until it has
-    agent = Agent()
+    write(folder, {"finished": False})  # until it has
+    agent = Agent(settings)
     torch.backends.cuda.enable_cudnn_sdp(False)  # whose workspaces nobody knows without a GPU
     torch.cuda._lazy_call(agent.begin)
     register_optimizer_step_pre_hook(agent.before_step)
@@ -351,8 +336,8 @@ def attach():
     agent.reader = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(agent.heard_read)
     agent.stubs.phantom_on_read(agent.reader)
     collectives.follow_objects(agent.values)
-    if os.environ.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
-        holes.attach(os.environ["FATHOM_PHANTOM_REPORT"])
+    if settings.get("FATHOM_PHANTOM_NO_WEIGHTS") == "1":
+        holes.attach(folder)
     agent.values.begin()
     follow_threads(agent.values)
     if torch.distributed.is_available():
@@ -361,11 +346,4 @@ def attach():
         if hasattr(mesh, "init_process_group"):
             modules.append(mesh)
         called_after(modules, "init_process_group", agent.joined)
-    os.register_at_fork(after_in_child=agent.forked)
-    atexit.register(agent.report)
-    # One that is spawned reads the script before it knows its parent, and has its name by then.
-    if multiprocessing.parent_process() is not None or multiprocessing.current_process().name != "MainProcess":
-        tell_at_end_of_child(agent)
-    multiprocessing.util.register_after_fork(agent, tell_at_end_of_child)
-    if "RANK" in os.environ:
-        tell_when_terminated(agent)
+    processes.follow(agent)
