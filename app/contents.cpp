@@ -9,6 +9,7 @@
 #include "arch/architecture.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "tokenizer/tokenizer.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
 #include "weights/manifest.h"
@@ -72,6 +73,26 @@ void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
   }
 }
 
+void add_tokenizer(const fs::path& folder, Contents& contents) {
+  using tokenizer::Tokenizer;
+  const auto refuse = [&](const std::string& reason) {
+    contents.details["tokenizer"] = {{"not_supported", reason}};
+    contents.facts.emplace_back("tokenizer not read", reason);
+  };
+  if (!Tokenizer::is_in(folder)) {
+    if (const auto other = Tokenizer::other_kind_in(folder)) refuse(*other);
+    return;
+  }
+  try {
+    const std::string file(Tokenizer::file_of(Tokenizer::source_in(folder)));
+    const int64_t tokens = Tokenizer::open(folder)->vocabulary_size();
+    contents.details["tokenizer"] = {{"file", file}, {"tokens", tokens}};
+    contents.facts.emplace_back("tokenizer", file + ", " + format_count(tokens) + " tokens");
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+}
+
 void read_model(const fs::path& folder, Contents& contents) {
   contents.kind = "model";
   if (weights::is_phantom(folder)) {
@@ -84,6 +105,7 @@ void read_model(const fs::path& folder, Contents& contents) {
   }
   const weights::ModelFolder model(folder, /*weights_required=*/false);
   add_shape(model.config(), folder, contents);
+  add_tokenizer(folder, contents);
   for (const std::string& name : model.names()) contents.tensors.push_back(*model.find(name)->info);
   if (!model.has_weights()) contents.facts.emplace_back("weights", "none: config.json alone");
 }

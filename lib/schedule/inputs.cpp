@@ -201,6 +201,22 @@ std::vector<int64_t> stop_ids(const RunInputs& inputs) {
   return ids;
 }
 
+// Null where the folder has none. Not needed: of a plan without data, which asks for the number of its tokens alone.
+static std::unique_ptr<tokenizer::Tokenizer> open_tokenizer(const fs::path& folder, bool needed) {
+  if (!tokenizer::Tokenizer::is_in(folder)) {
+    if (const auto other = tokenizer::Tokenizer::other_kind_in(folder)) log_warning(*other);
+    return nullptr;
+  }
+  try {
+    return tokenizer::Tokenizer::open(folder);
+  } catch (const Error& error) {
+    if (needed) throw;
+    log_warning(std::string(error.what()) +
+                ". The plan takes config.json's vocab_size and no data, and needs no tokenizer; training does");
+    return nullptr;
+  }
+}
+
 RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs;
   inputs.folder =
@@ -214,9 +230,9 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
     throw UsageError("max_target_length: the model is a decoder, which has no targets apart from its text",
                      "set max_length");
   }
-  if (tokenizer::Tokenizer::is_in(inputs.folder->path())) {
-    inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
-  } else if (config.predict_with_generate) {
+  const bool has_data = !config.train_file.empty() || !config.validation_file.empty();
+  inputs.tokenizer = open_tokenizer(inputs.folder->path(), /*needed=*/weights_required || has_data);
+  if (!inputs.tokenizer && config.predict_with_generate) {
     throw UsageError("predict_with_generate: true, but " + inputs.folder->path().string() + " has no tokenizer",
                      "put its tokenizer's files there, or remove predict_with_generate");
   }

@@ -27,8 +27,9 @@ bool begins_with(const fs::path& file, std::string_view wanted) {
 
 bool is_pointer(const fs::path& file) { return begins_with(file, "version https://git-lfs"); }
 
-// Other kinds of tokenizers, by their files.
-[[noreturn]] void refuse_folder(const fs::path& folder) {
+}  // namespace
+
+std::optional<std::string> Tokenizer::other_kind_in(const fs::path& folder) {
   struct Kind {
     const char *file, *name;
   };
@@ -38,13 +39,24 @@ bool is_pointer(const fs::path& file) { return begins_with(file, "version https:
                            {"tiktoken.model", "tiktoken's"},
                            {"sentencepiece.bpe.model", "XLM-RoBERTa's"}}) {
     if (!fs::exists(folder / kind.file)) continue;
-    throw Error(folder.string() + ": its tokenizer is in " + kind.file + " (" + kind.name + "), which is not supported",
-                kConvert);
+    return folder.string() + ": its tokenizer is in " + kind.file + " (" + kind.name + "), which is not supported";
   }
-  throw Error(folder.string() + ": holds no tokenizer.json, no tokenizer.model and no spiece.model");
+  return std::nullopt;
 }
 
-}  // namespace
+std::string_view Tokenizer::file_of(Source source) {
+  switch (source) {
+    case Source::kTokenizerModel:
+      return "tokenizer.model";
+    case Source::kSpieceModel:
+      return "spiece.model";
+    case Source::kTokenizerJson:
+      return "tokenizer.json";
+    case Source::kNone:
+      break;
+  }
+  return "none";
+}
 
 Tokenizer::Source Tokenizer::source_in(const fs::path& folder) {
   if (fs::exists(folder / "spiece.model")) return Source::kSpieceModel;
@@ -64,7 +76,8 @@ std::unique_ptr<Tokenizer> Tokenizer::open(const fs::path& folder) {
     case Source::kNone:
       break;
   }
-  refuse_folder(folder);
+  if (const auto other = other_kind_in(folder)) throw Error(*other, kConvert);
+  throw Error(folder.string() + ": holds no tokenizer.json, no tokenizer.model and no spiece.model");
 }
 
 std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {

@@ -42,6 +42,10 @@ class Tokenizer {
   enum class Source { kNone, kTokenizerModel, kSpieceModel, kTokenizerJson };
   static Source source_in(const std::filesystem::path& folder);
   static bool is_in(const std::filesystem::path& folder) { return source_in(folder) != Source::kNone; }
+  // Of a folder that has none of them: by which file it has one of a kind that is not supported, if it has.
+  static std::optional<std::string> other_kind_in(const std::filesystem::path& folder);
+  // The name of its file; of a folder that has one.
+  static std::string_view file_of(Source source);
   virtual ~Tokenizer() = default;
 
   // Without BOS and EOS. What is not UTF-8 counts as U+FFFD. Threads may encode at the same time.

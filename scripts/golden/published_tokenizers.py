@@ -67,6 +67,7 @@ def phi3():
     tokenizer.add_special_tokens([AddedToken("<|endoftext|>", normalized=False, special=True)])
     for token in ("assistant", "placeholder1", "system", "end", "user"):
         tokenizer.add_special_tokens([AddedToken(f"<|{token}|>", normalized=False, special=True, rstrip=True)])
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A", pair="$A $B:1", special_tokens=[])
     return tokenizer, {**config, "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>", "add_bos_token": False}
 
 
@@ -138,7 +139,7 @@ def olmoe():
     tokenizer = without_bytes(tokenizer, NEVER)
     tokenizer.add_special_tokens(["<|endoftext|>", "<|padding|>"])
     tokenizer.add_tokens([AddedToken(" " * count, normalized=True) for count in (4, 3, 2)])
-    tokenizer.add_tokens([AddedToken("|||IP_ADDRESS|||", normalized=False)])
+    tokenizer.add_tokens([AddedToken("|||IP_ADDRESS|||", normalized=True)])
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
     return tokenizer, {"tokenizer_class": "GPTNeoXTokenizer", "add_bos_token": False, "add_eos_token": False,
                        "add_prefix_space": False, "bos_token": None, "eos_token": "<|endoftext|>", "pad_token": "<|padding|>",

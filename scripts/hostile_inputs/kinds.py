@@ -194,6 +194,8 @@ LIGHT = (
     ("index of shards", 6, shards("model.safetensors.index.json", m.JSON + TEXT_FILE)),
     ("shard", 4, shards("model-00001-of-00002.safetensors", m.TENSORS + TEXT_FILE)),
     ("tokenizer.json", 10, file_of_model("tokenizer.json", m.JSON + TEXT_FILE, ("preview run.yaml",))),
+    ("tokenizer.json over characters", 8, file_of_model("tokenizer.json", m.JSON + TEXT_FILE,
+                                                        ("preview run.yaml", "inspect model"), characters=True)),
     ("tokenizer.model", 5, None),
     ("spiece.model", 4, None),
     ("tokenizer_config.json", 6, file_of_model("tokenizer_config.json", m.JSON + TEXT_FILE, ("preview run.yaml",))),

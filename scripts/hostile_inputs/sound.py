@@ -31,6 +31,27 @@ def tokenizer_json():
                       "vocab": {token: i for i, token in enumerate(tokens)}, "merges": MERGES}}
 
 
+def characters_json():
+    """The same merges over characters, with byte fallback, as Llama 2's and Gemma's files are."""
+    data = tokenizer_json()
+    blank = chr(0x2581)
+    merges = [[part.replace("\u0120", blank) for part in merge] for merge in MERGES]
+    letters = sorted({letter for merge in merges for part in merge for letter in part} | {blank})
+    tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *letters]
+    tokens += [token for token in map("".join, merges) if token not in tokens]
+    for number, added in enumerate(data["added_tokens"]):
+        added |= {"id": len(tokens) + number, "rstrip": number == 2}
+    blanks = {"type": "Replace", "pattern": {"String": " "}, "content": blank}
+    marks = {"type": "Replace", "pattern": {"String": blank}, "content": " "}
+    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+    data["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": blank}, blanks]}
+    data["pre_tokenizer"] = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+    data["decoder"] = {"type": "Sequence", "decoders": [marks, {"type": "ByteFallback"}, {"type": "Fuse"}, strip]}
+    data["model"] |= {"unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "merges": merges,
+                      "vocab": {token: number for number, token in enumerate(tokens)}}
+    return data
+
+
 VOCABULARY = 256 + len(MERGES) + 4
 
 
@@ -88,8 +109,9 @@ def t5_config_json():
             "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0}
 
 
-def model_folder(folder, tokenizer_model=None, spiece_model=None):
-    """A whole model; with tokenizer_model (a SentencePiece file) or spiece_model (T5's) instead of tokenizer.json."""
+def model_folder(folder, tokenizer_model=None, spiece_model=None, characters=False):
+    """A whole model; with tokenizer_model (a SentencePiece file) or spiece_model (T5's) instead of tokenizer.json, which is
+    over bytes, or over characters."""
     folder.mkdir(parents=True)
     config = config_json()
     if spiece_model:
@@ -100,7 +122,7 @@ def model_folder(folder, tokenizer_model=None, spiece_model=None):
         (folder / "tokenizer.model").write_bytes(tokenizer_model.read_bytes())
         write_json(folder / "added_tokens.json", {"<|user|>": 4000})
     else:
-        write_json(folder / "tokenizer.json", tokenizer_json())
+        write_json(folder / "tokenizer.json", characters_json() if characters else tokenizer_json())
         (folder / "model.safetensors").write_bytes(safetensors(tensor_shapes()))
     write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", {"bos_token_id": config["bos_token_id"], "eos_token_id": config["eos_token_id"], "temperature": 0.6})

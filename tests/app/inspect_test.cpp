@@ -66,6 +66,18 @@ TEST_F(Inspect, AModelThatCannotBeTrainedIsStillShown) {
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("mamba"), HasSubstr("not for training")));
 }
 
+TEST_F(Inspect, ATokenizerIsCountedOrSaysWhyItCannotBeRead) {
+  const Json json = parse_json(run("inspect '" FATHOM_SOURCE_DIR "/data/model' --json").output, "stdout");
+  EXPECT_EQ(json["tokenizer"], parse_json(R"({"file": "tokenizer.model", "tokens": 1024})", ""));
+  write("m/config.json", R"({"model_type": "mamba", "hidden_size": 64, "architectures": ["MambaForCausalLM"]})");
+  EXPECT_THAT(run("inspect m").output, testing::Not(HasSubstr("tokenizer")));
+  write("m/tekken.json", "{}");
+  EXPECT_THAT(run("inspect m").output, HasSubstr("tokenizer not read"));
+  write("m/tokenizer.json", R"({"model": {"type": "WordPiece", "vocab": {}}})");
+  const Json other = parse_json(run("inspect m --json").output, "stdout");
+  EXPECT_THAT(other["tokenizer"]["not_supported"].get<std::string>(), HasSubstr("model.type: 'WordPiece'"));
+}
+
 TEST_F(Inspect, AnAdapterSaysItsRank) {
   write_tensors("a/adapter_model.safetensors", {"base_model.model.x.lora_A.weight"});
   write("a/adapter_config.json", R"({"peft_type": "LORA", "r": 16, "target_modules": ["q_proj"]})");

@@ -8,6 +8,7 @@
 
 #include <limits>
 
+#include "arch/attention_by_scores.h"
 #include "footprint/biased_attention.h"
 
 namespace fathom::ops {

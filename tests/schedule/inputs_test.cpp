@@ -64,6 +64,22 @@ class LearnedPositions : public ::testing::Test {
   config::RunConfig config_;
 };
 
+// A plan without data asks nothing of the tokenizer that cannot do without; whatever reads a text does.
+TEST_F(LearnedPositions, AreFoundWhereTheTokenizerCannotBeRead) {
+  std::ofstream(folder_ / "model/tokenizer.json") << R"({"model": {"type": "WordPiece", "vocab": {}}})";
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(read_inputs(config_, /*weights_required=*/false).tokenizer, nullptr);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("model.type: 'WordPiece' is not supported"), HasSubstr("needs no tokenizer")));
+  EXPECT_THROW(read_inputs(config_), Error);
+  config_.train_file = data(5, 5);
+  EXPECT_THROW(read_inputs(config_, /*weights_required=*/false), Error);
+  fs::rename(folder_ / "model/tokenizer.json", folder_ / "model/tekken.json");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(read_inputs(config_).tokenizer, nullptr);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its tokenizer is in tekken.json"));
+}
+
 TEST_F(LearnedPositions, BoundTheLongestExample) {
   config_.train_file = data(65, 5);
   EXPECT_THAT(refusal(), AllOf(HasSubstr("max_length: 1024 takes texts of 65 tokens, but the model has learned 64"),

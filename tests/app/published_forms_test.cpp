@@ -1,0 +1,91 @@
+// Models in the form in which they are published, made small (published_forms.json): each is planned, shown, trained,
+// asked and exported from its folder as it is.
+#include <gmock/gmock.h>
+
+#include "base/json.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const Json& forms() {
+  static const Json forms = read_json(FATHOM_SOURCE_DIR "/tests/app/published_forms.json");
+  return forms;
+}
+
+class PublishedForm : public ProgramTest, public ::testing::WithParamInterface<size_t> {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    Json config = form_.value("bare", false) ? Json::object() : forms()["base"];
+    config.update(form_["config"]);
+    write("model/config.json", config.dump());
+    write("model/generation_config.json", form_["generation"].dump());
+    if (form_.contains("template")) write("model/chat_template.jinja", form_["template"].get<std::string>());
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json", "spiece.model", "special_tokens_map.json"}) {
+      if (fs::exists(tokenizer_ / file)) fs::copy_file(tokenizer_ / file, folder_ / "model" / file);
+    }
+    write("run.yaml", R"(model_name_or_path: model
+random_init: true
+device: cpu
+train_file: data.jsonl
+per_device_train_batch_size: 2
+max_length: 64
+max_steps: 2
+save_strategy: no
+output_dir: out
+)");
+    const Json said = {{{"role", "user"}, {"content", " How much memory is 12 GiB?\n"}},
+                       {{"role", "assistant"}, {"content", "Größe: 12 × 2³⁰ bytes \U0001f642"}}};
+    const Json line = form_.contains("template")   ? Json{{"messages", said}}
+                      : form_["tokenizer"] == "t5" ? Json{{"prompt", "How much?"}, {"completion", "12 GiB"}}
+                                                   : Json{{"text", "memory of 12 GiB: Größe \U0001f642"}};
+    write("data.jsonl", line.dump() + "\n" + line.dump() + "\n");
+  }
+  static fs::path tokenizer_of(const Json& form) {
+    const fs::path all = FATHOM_SOURCE_DIR "/tests/tokenizer";
+    const auto name = form["tokenizer"].get<std::string>();
+    return fs::exists(all / "published" / name) ? all / "published" / name : all / name;
+  }
+  Outcome succeed(const std::string& arguments) {
+    const Outcome outcome = run(arguments, "OMP_NUM_THREADS=1 ");
+    EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.errors;
+    return outcome;
+  }
+
+  const Json& form_ = forms()["models"][GetParam()];
+  const fs::path tokenizer_ = tokenizer_of(form_);
+};
+
+TEST_P(PublishedForm, WorksFromItsFolder) {
+  EXPECT_THAT(succeed("inspect model").output,
+              testing::AllOf(HasSubstr("tokenizer"), Not(HasSubstr("not read")), Not(HasSubstr("not for training"))));
+  EXPECT_THAT(succeed("estimate model max_length=32 per_device_train_batch_size=1").errors,
+              Not(HasSubstr("tokenizer")));
+  EXPECT_THAT(succeed("preview run.yaml").output, HasSubstr("GiB"));
+  EXPECT_THAT(succeed("train run.yaml").output, HasSubstr("equal to the byte"));
+  succeed("generate out --prompt 'memory of' --max-new-tokens 4");
+  succeed("export out --out exported");
+  for (const auto& entry : fs::directory_iterator(folder_ / "model")) {
+    const fs::path name = entry.path().filename();
+    if (name == "config.json") continue;
+    EXPECT_EQ(read_file(folder_ / "exported" / name), read_file(entry.path())) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PublishedForm, testing::Range(size_t{0}, forms()["models"].size()),
+                         [](const testing::TestParamInfo<size_t>& number) {
+                           const std::string known = forms()["models"][number.param]["name"];
+                           std::string name;
+                           for (const char letter : known) {
+                             if (std::isalnum(static_cast<unsigned char>(letter))) name += letter;
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace fathom
