@@ -50,8 +50,9 @@ struct Script {
 inline constexpr int64_t kMostDevices = 64;  // the stubs have room for as many (PHANTOM_MOST_DEVICES)
 // The variables with which a process starts that is to have the GPU and the agent; both are in `folder`, as for
 // load_stubs. Its Python puts the stubs under itself (agent/sitecustomize.py), which PYTHONPATH leads it to, before
-// what that says already; LD_PRELOAD brings what follows each process (follow). Throws Error where a file is missing, or the GPU cannot be pretended.
-// CUDA_VISIBLE_DEVICES, which speaks of this machine's GPUs where it is set, names all that are pretended.
+// what that says already; LD_PRELOAD brings what follows each process (follow). Throws Error where a file is missing,
+// or the GPU cannot be pretended. CUDA_VISIBLE_DEVICES, which speaks of this machine's GPUs where it is set, names all
+// that are pretended.
 std::map<std::string, std::string> variables_of(const std::filesystem::path& folder, const PhantomGpu& gpu,
                                                 const Script& script);
 

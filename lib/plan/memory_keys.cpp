@@ -72,6 +72,7 @@ constexpr Row kRows[] = {
     {"resume_from_checkpoint", MemoryKey::kQuestion},
     {"seed", MemoryKey::kQuestion},
     {"shuffle", MemoryKey::kQuestion},
+    {"split_special_tokens", MemoryKey::kQuestion},
     {"target_modules", MemoryKey::kQuestion},
     {"target_parameters", MemoryKey::kQuestion},
     {"tf32", MemoryKey::kQuestion},

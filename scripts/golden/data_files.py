@@ -141,7 +141,8 @@ def cases():
     yield trl_as("TRL: messages, the assistant's words", {"messages": FOUR}, **EVERY)
     yield trl_as("TRL: prompt with an answer, the assistant's words of the completion", {"prompt": FOUR[:3], "completion": FOUR[3:]},
                  **EVERY)
-    yield trl_as("TRL: conversations", {"conversations": SHAREGPT})
+    # TRL leaves the names of those who speak as they are; a template knows them by their roles.
+    yield trl_as("ShareGPT: conversations", {"conversations": SHAREGPT}, same={"messages": FOUR})
     yield trl_as("TRL: variables of the template", {"messages": FOUR, "chat_template_kwargs": {"style": "brief"}}, template=RICH)
     yield trl_as("TRL: tools as text", {"messages": FOUR, "tools": json.dumps(TOOLS)}, template=RICH, **EVERY)
     yield trl_as("OpenAI: calls and tools", {"messages": [FOUR[0], says("assistant", "", tool_calls=CALL), says("tool", "rain", tool_call_id="1"),

@@ -128,7 +128,7 @@ TEST_F(EncodePair, CountsAnswersThatAreEmpty) {
       "{\"prompt\": \"\", \"completion\": \"x\"}\n"
       "{\"prompt\": \"\", \"completion\": \"x\"}\n");
   EXPECT_EQ(whole.examples, 3);
-  EXPECT_EQ(whole.empty, 1);
+  EXPECT_EQ(whole.notes.count(Note::kEmptyAnswer).lines, 1);
   EXPECT_EQ(whole.duplicates, 1);
   EXPECT_THAT(whole.dataset.example(0).ids, ElementsAre('p', 2, 2));
   EXPECT_THAT(whole.dataset.example(1).ids, ElementsAre(2, 'x', 2));
