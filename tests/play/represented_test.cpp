@@ -32,7 +32,8 @@ data::Dataset draw_data(Dice& dice, int64_t count, int64_t longest, const arch::
   const bool rare = dice.chance(50), prompts = architecture.encoder.has_value() || dice.chance(50);
   std::vector<data::Example> examples;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t most = rare && !dice.chance(2) ? 6 : longest, length = dice.between(2, most);
+    const int64_t most = rare && !dice.chance(2) ? std::min<int64_t>(6, longest) : longest,
+                  length = dice.between(2, most);
     data::Example& example = examples.emplace_back();
     for (int64_t token = 0; token < length; ++token) {
       example.ids.push_back(static_cast<int32_t>(dice.between(0, architecture.vocab_size - 1)));
