@@ -160,6 +160,20 @@ def granite3():
                        "additional_special_tokens": ["<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"]}
 
 
+def command_r():
+    """Command R7B: NFC, digits one by one, names of tokens between brackets."""
+    tokenizer = train_bytes(pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                                     pre_tokenizers.ByteLevel(add_prefix_space=False)]), normalizers.NFC())
+    tokenizer.add_special_tokens(["<PAD>", "<UNK>", "<CLS>", "<SEP>", "<MASK_TOKEN>", "<BOS_TOKEN>"])
+    tokenizer.add_tokens([AddedToken(f"<|{token}|>", normalized=False, special=token == "END_OF_TURN_TOKEN")
+                          for token in ("START_OF_TURN_TOKEN", "END_OF_TURN_TOKEN", "USER_TOKEN", "CHATBOT_TOKEN")])
+    tokenizer.post_processor = template(tokenizer, "<BOS_TOKEN>")
+    return tokenizer, {"tokenizer_class": "CohereTokenizer", "add_bos_token": True, "add_eos_token": False,
+                       "add_prefix_space": False, "bos_token": "<BOS_TOKEN>", "eos_token": "<|END_OF_TURN_TOKEN|>",
+                       "pad_token": "<PAD>", "unk_token": None, "legacy": True, "use_default_system_prompt": False,
+                       "sp_model_kwargs": {}, "spaces_between_special_tokens": False, "clean_up_tokenization_spaces": False}
+
+
 def codet5():
     """CodeT5 and RoBERTa: <s> and </s> around a text by RobertaProcessing, a mask that takes the blank before it in."""
     tokenizer = train_bytes(pre_tokenizers.ByteLevel(add_prefix_space=False))
@@ -180,7 +194,7 @@ def compatible():
 
 FORMS = {"llama2": llama2, "phi3": phi3, "codellama": codellama, "mistral3": mistral3,
          "gemma2": lambda: gemma(("<start_of_turn>", "<end_of_turn>")), "gemma3": gemma3, "olmoe": olmoe, "granite3": granite3,
-         "codet5": codet5, "compatible": compatible}
+         "command_r": command_r, "codet5": codet5, "compatible": compatible}
 SAVED = ("llama2", "phi3", "codellama", "mistral3", "gemma2")
 OLD_MERGES = ("llama2", "codellama", "phi3", "olmoe")  # "a b"
 
