@@ -2,10 +2,10 @@
 // machine's instruction set and the number of threads that LibTorch uses.
 //
 // Measured with 1 and 2 threads on x86-64 with AVX512_BF16 (AMD EPYC, Zen 4; LibTorch 2.11), and with AMX besides
-// (Intel Xeon); on the former also with oneDNN held to AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no
-// extension, and with the branch of flash attention that AMX turns on. No other processor was measured. With one thread
-// the figures are the kernels' own; with more, the buffers of all threads count as if they were taken at once, which is
-// how they overlap in the worst case.
+// (Intel Xeon), and with AVX512_FP16 without AMX (an Intel Xeon that hides it); on the first also with oneDNN held to
+// AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no extension, and with the branch of flash attention that
+// AMX turns on. No other processor was measured. With one thread the figures are the kernels' own; with more, the
+// buffers of all threads count as if they were taken at once, which is how they overlap in the worst case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,8 +40,8 @@ void take_and_give_back(int64_t bytes);
 
 // What is taken for x [m, k] times y [k, n], or a batch of them, both of a type of 16 bits with these strides, with as
 // many threads as LibTorch uses: the kernel is asked, oneDNN's or fathom's own, through the operator. 0 where LibTorch
-// multiplies by itself. Throws Error where the process lacks the address space to ask. With AMX, where fewer tokens may
-// take more: the most of this product and of those in its place in smaller batches.
+// multiplies by itself. Throws Error where the process lacks the address space to ask. With AMX, and in FP16 with
+// AVX512_FP16, where fewer tokens may take more: the most of this product and of those in its place in smaller batches.
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;

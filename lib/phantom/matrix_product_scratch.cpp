@@ -210,9 +210,17 @@ std::vector<MatrixProduct> of_smaller_batches(const MatrixProduct& product) {
   return smaller;
 }
 
+// Of AMX's tiles, and of oneDNN's products in FP16 by AVX512_FP16.
+bool blocks_depend_on_every_side(at::ScalarType type) {
+#if defined(__x86_64__)
+  if (type == at::kHalf && __builtin_cpu_supports("avx512fp16") != 0) return true;
+#endif
+  return multiplies_with_amx();
+}
+
 int64_t ask_lengths(const MatrixProduct& product) {
   int64_t most = ask(product);
-  if (multiplies_with_amx()) {  // whose blocks and copies depend on every side
+  if (blocks_depend_on_every_side(product.type)) {
     for (const MatrixProduct& smaller : of_smaller_batches(product)) most = std::max(most, ask(smaller));
   }
   // Rows are cut into equal blocks of at most kMostRows for each thread, so a product of fewer rows may have larger
@@ -232,7 +240,7 @@ int64_t ask_lengths(const MatrixProduct& product) {
 int64_t ask_layout(MatrixProduct product) {
   int64_t most = ask_lengths(product);
   const int64_t fewest = std::min<int64_t>(product.batch, at::get_num_threads() + 1);
-  for (product.batch = 1; product.batch < fewest && multiplies_with_amx(); product.batch *= 2) {
+  for (product.batch = 1; product.batch < fewest && blocks_depend_on_every_side(product.type); product.batch *= 2) {
     most = std::max(most, ask_lengths(product));
   }
   return most;
