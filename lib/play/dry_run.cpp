@@ -266,7 +266,15 @@ DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& ar
   const at::Device device = phantom::device();
   const phantom::LedgerScope scope(ledger);
   const auto group = played_group(config, workload.schedule.rank);
-  return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr, group.get()}, nullptr, detail);
+  DryRun played =
+      dry_run(config, architecture, folder, workload, {device, &ledger, nullptr, group.get()}, nullptr, detail);
+  if (workload.schedule.all_shapes) return played;
+  // Rows are multiplied in equal blocks of at most so many: those of a smaller batch, which was left out, may be
+  // larger, but not twice as large.
+  const int64_t larger_blocks = played.memory.kernel_scratch;
+  played.memory.kernel_scratch += larger_blocks;
+  played.memory.peak_with_scratch += larger_blocks;
+  return played;
 }
 
 }  // namespace fathom::play

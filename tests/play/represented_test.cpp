@@ -66,7 +66,7 @@ config::RunConfig draw_config(Dice& dice, config::RunConfig config) {
 TEST(Represented, TakesWhatAllOfARunTakesToTheByte) {
   Dice dice(fathom::testing::seed());
   int represented = 0, of_several = 0;
-  for (plan::testing::MatrixRun& run : plan::testing::sample_of_matrix(fathom::testing::seed(), 30)) {
+  for (plan::testing::MatrixRun& run : plan::testing::sample_of_matrix(fathom::testing::seed(), 16)) {
     const config::RunConfig config = draw_config(dice, run.config);
     const int64_t longest = dice.between(4, 70);
     const data::Dataset train = draw_data(dice, dice.between(40, 400), longest, run.architecture),
@@ -94,8 +94,8 @@ TEST(Represented, TakesWhatAllOfARunTakesToTheByte) {
       EXPECT_GE(by_few.kernel_scratch, whole.kernel_scratch) << run.name;
     }
   }
-  EXPECT_GE(represented, 30);
-  EXPECT_GE(of_several, 5);
+  EXPECT_GE(represented, 16);
+  EXPECT_GE(of_several, 1);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr int64_t kByteTokens = 259;  // 256 bytes, BOS, EOS, padding
+constexpr int64_t kByteTokens = 259;   // 256 bytes, BOS, EOS, padding
+constexpr int64_t kMostTokens = 5000;  // that a tokenizer of so few may be extended to
 
 // Any value of the key, whatever stands beside it; "null" where the type does not say one.
 std::string any_value(const config::Key& key, Dice& dice) {
@@ -48,11 +49,12 @@ void draw_files(Draft& draft) {
     run.weights = run.model["dtype"].get<std::string>();
     run.shards = dice.chance(0.2) ? 2 : 1;
     const bool may_int4 = draft.fits_int4() || draft.rarely();
-    if (!draft.has_experts() && dice.chance(0.2))
+    if (!draft.has_experts() && (!draft.is_gpt2() || draft.rarely()) && dice.chance(0.2))
       run.quantized = dice.one_of<std::string>({"nf4", "int8", "fp8", may_int4 ? "int4" : "nf4"});
   }
   run.tokenizer = vocabulary >= kByteTokens && dice.chance(0.5);
-  if (run.tokenizer && dice.chance(0.1)) run.added_tokens = vocabulary - kByteTokens + dice.between(1, 9);
+  if (run.tokenizer && vocabulary < kMostTokens && dice.chance(0.1))
+    run.added_tokens = vocabulary - kByteTokens + dice.between(1, 9);
   draft.longest = dice.one_of<int64_t>({9, 17, 33, 33, 64, 65, 129, 200, 257});
   run.planned = dice.chance(0.1);
   // Long ones exceed what a dry run plays step by step.
@@ -116,11 +118,15 @@ const std::string& RandomRun::value(const std::string& key) const {
 
 RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& gpus, Reach reach) {
   check_table();
-  Dice dice(seed * 0x9e3779b97f4a7c15 + number);
+  NumberHash both;
+  both.add(seed);
+  both.add(number);
+  Dice dice(both.value());
   Draft draft{{}, dice};
   draft.reach = reach;
   if (!gpus.empty()) draft.run.gpu = dice.one_of(gpus);
   draft.multiplies_in_bf16 = gpus.empty() || config::has_bf16(known_gpus().at(draft.run.gpu).compute_capability);
+  draft.multiplies_in_fp8 = !gpus.empty() && config::has_fp8(known_gpus().at(draft.run.gpu).compute_capability);
   draw_files(draft);
   if (!draft.run.planned && dice.chance(0.15)) draft.run.resume_at = dice.between(1, 3);
   for (const KeyDraw& each : key_draws()) {

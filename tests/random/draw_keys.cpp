@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "arch/architecture.h"
 #include "tests/random/draw_model.h"
 
 namespace fathom::random {
@@ -69,15 +68,16 @@ Value draw_target_modules(Draft& draft) {
 // Modules without an adapter; of codes none can be trained.
 Value draw_modules_to_save(Draft& draft) {
   if (!draft.lora() || draft.dice.chance(0.65)) return std::nullopt;
-  const bool in_fp16 = draft.is("dtype", "float16") ||
-                       (draft.is("dtype", "null") && !draft.encodes() && draft.run.model["dtype"] == "float16");
+  const bool in_fp16 = draft.stored() == "float16" || (draft.is("dtype", "null") && draft.is("fp16", "true"));
   if (in_fp16 && !draft.rarely()) return std::nullopt;
-  Words some = some_of(draft.encodes() ? Words{"shared", "lm_head", "layer_norm", "final_layer_norm",
+  Words some = some_of(draft.encodes()   ? Words{"shared", "lm_head", "layer_norm", "final_layer_norm",
                                                "SelfAttention.relative_attention_bias"}
-                                       : Words{"embed_tokens", "lm_head", "norm"},
+                       : draft.is_gpt2() ? Words{"wte", "wpe", "ln_1", "ln_2", "ln_f", "lm_head"}
+                                         : Words{"embed_tokens", "lm_head", "norm"},
                        0.5, draft.dice);
   const std::string& targets = draft.run.value("target_modules");
-  if (!draft.quantized() && !draft.has_experts() && targets != "all-linear") {
+  const bool may_projections = !draft.quantized() && !draft.has_experts() && !draft.is_gpt2();
+  if (may_projections && targets != "all-linear") {
     const std::string adapted =
         targets == "null" ? (draft.encodes() ? "[q, v]" : "[q_proj, v_proj, qkv_proj]") : targets;
     for (const std::string& name : some_of(projections_of(draft.run.model), 0.15, draft.dice)) {
@@ -156,6 +156,7 @@ Value draw_processes(Draft& draft) {
 
 Value draw_strategy(Draft& draft) {
   if (!draft.of_several()) return maybe(draft, 0.05, {"ddp", "auto"});
+  if (draft.is("optim", "adafactor") && !draft.rarely()) return "ddp";
   return maybe(draft, 0.9, {"ddp", "fsdp", "fsdp", "auto"});
 }
 
@@ -163,12 +164,13 @@ bool shares_model(const Draft& draft) { return draft.of_several() && draft.is("s
 
 // Copies that as many processes share each.
 Value draw_copies(Draft& draft) {
-  if (!shares_model(draft)) return maybe(draft, 0.005, {"1"});
+  if (!shares_model(draft)) return draft.of_several() ? std::nullopt : maybe(draft, 0.005, {"1"});
   return draft.number("num_processes") % 2 == 0 ? maybe(draft, 0.5, {"1", "2"}) : std::nullopt;
 }
 
 Value draw_rows(Draft& draft) {
   if (draft.run.planned) {
+    if (draft.dice.chance(0.3)) return "1";  // most micro-batches
     const int64_t processes = draft.number("num_processes");
     return std::to_string(draft.dice.of_any_size(1, std::clamp<int64_t>(draft.lines() / processes / 2, 1, 512)));
   }
@@ -217,19 +219,11 @@ Value draw_answers(Draft& draft) {
       draft.encodes() || draft.is("dataset_format", "prompt_completion") || draft.is("dataset_format", "alpaca");
   const bool has_prompts =
       (pairs && !draft.is("completion_only_loss", "false")) || draft.is("assistant_only_loss", "true");
-  return flag(draft, 0.4, (has_prompts && draft.run.tokenizer) || draft.rarely());
+  const bool may = has_prompts && draft.run.tokenizer && !draft.turns_long_texts_otherwise();
+  return flag(draft, 0.4, may || draft.rarely());
 }
 
 }  // namespace
-
-bool Draft::fits_int4() const {
-  constexpr int64_t kGroup = 16;
-  const std::vector<arch::ParameterSpec> specs =
-      arch::parameter_specs(arch::parse_architecture(run.model, "config.json"));
-  return std::all_of(specs.begin(), specs.end(), [](const arch::ParameterSpec& spec) {
-    return spec.role != arch::Role::kProjection || spec.shape[1] % kGroup == 0;
-  });
-}
 
 const std::vector<KeyDraw>& key_draws() {
   static const std::vector<KeyDraw> table = {
@@ -281,10 +275,14 @@ const std::vector<KeyDraw>& key_draws() {
       {"num_processes", draw_processes},
       {"strategy", draw_strategy},
       {"dp_replicate_size", draw_copies},
-      {"dp_shard_size", [](Draft& draft) { return maybe(draft, 0.005, {"0"}); }},
+      {"dp_shard_size",
+       [](Draft& draft) {
+         return draft.of_several() && !shares_model(draft) ? std::nullopt : maybe(draft, 0.005, {"0"});
+       }},
       {"reshard_after_forward",
        [](Draft& draft) {
-         return shares_model(draft) ? maybe(draft, 0.5, {"true", "false"}) : maybe(draft, 0.005, {"true"});
+         if (shares_model(draft)) return maybe(draft, 0.5, {"true", "false"});
+         return draft.of_several() ? std::nullopt : maybe(draft, 0.005, {"true"});
        }},
       {"ddp_timeout",
        [](Draft& draft) {
@@ -309,7 +307,9 @@ const std::vector<KeyDraw>& key_draws() {
       {"fp8",
        [](Draft& draft) {
          if (!draft.on_gpu()) return std::optional<std::string>();
-         return draft.lora() ? flag(draft, 0.5, draft.is("load_in_fp8", "true")) : flag(draft, 0.1, !draft.quantized());
+         const bool may = draft.multiplies_fp8() || draft.rarely();
+         if (draft.lora()) return flag(draft, 0.8, may && draft.is("load_in_fp8", "true"));
+         return flag(draft, 0.5, may && draft.is("cuda_kernels", "true"));
        }},
       {"bnb_4bit_use_double_quant", [](Draft& draft) { return flag(draft, 0.5, draft.is("load_in_4bit", "true")); }},
       {"qat", draw_qat},
@@ -338,7 +338,7 @@ const std::vector<KeyDraw>& key_draws() {
          if (!draft.encodes()) return maybe(draft, 0.05, {"0"});
          return maybe(draft, 0.6, {"0", "1", "5", "40", std::to_string(draft.longest)});
        }},
-      {"packing", [](Draft& draft) { return flag(draft, 0.2, !draft.encodes() || draft.rarely()); }},
+      {"packing", [](Draft& draft) { return flag(draft, 0.2, !draft.attends_by_scores() || draft.rarely()); }},
       {"pad_to_multiple_of",
        [](Draft& draft) {
          if (draft.is("packing", "true")) return Value();
@@ -400,9 +400,8 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"optimizer_in_backward",
        [](Draft& draft) {
-         const bool excluded = draft.is("cuda_graphs", "true") || draft.is("fp16", "true") ||
-                               draft.is("dtype", "float16") || draft.number("gradient_accumulation_steps") > 1 ||
-                               draft.of_several();
+         const bool excluded = draft.is("cuda_graphs", "true") || draft.computed() == "float16" ||
+                               draft.number("gradient_accumulation_steps") > 1 || draft.of_several();
          return flag(draft, 0.3, !excluded || draft.rarely());
        }},
       {"offload_weights",

@@ -16,8 +16,8 @@ namespace fathom::random {
 struct Draft {
   RandomRun run;
   Dice& dice;
-  int64_t longest = 0;             // length of the data's longest sample
-  bool multiplies_in_bf16 = true;  // the GPU
+  int64_t longest = 0;                                       // length of the data's longest sample
+  bool multiplies_in_bf16 = true, multiplies_in_fp8 = true;  // the GPU
   Reach reach = Reach::kFar;
 
   bool is(const std::string& key, std::string_view word) const { return run.is(key, word); }
@@ -35,8 +35,16 @@ struct Draft {
   bool saves() const { return !is("save_strategy", "no") || is("load_best_model_at_end", "true"); }
   // Of hundreds of steps, which exceed what a dry run plays one by one.
   bool is_long() const { return run.train.size() > 100; }
+  bool is_gpt2() const { return run.model.value("model_type", "") == "gpt2"; }
   // Rows of whole groups, as INT4 has them.
   bool fits_int4() const;
+  // Sides, products and a GPU as FP8 has them.
+  bool multiplies_fp8() const;
+  // The types in which weights are kept, and multiplied.
+  std::string stored() const;
+  std::string computed() const;
+  bool attends_by_scores() const;  // so that each row is one text
+  bool turns_long_texts_otherwise() const;
   bool of_several() const { return run.of_several(); }
   // An end of what a key takes, now and then.
   bool reaches() const { return dice.chance(0.04); }

@@ -237,7 +237,7 @@ Judgement play(const RandomRun& run, Programs& programs, const fs::path& folder,
     if (trial.within_plan && command.folder == "out" && !memory.is_null() && one.verdict != Verdict::kWrong) {
       commands.push_back(within_plan(command, memory));
     }
-    if (run.planned && one.verdict == Verdict::kExact) {
+    if (command.arguments.front() == "estimate" && one.verdict == Verdict::kExact) {
       plans.push_back(parse_json(ended.output, "the plan"));
       if (plans.size() == 2) one = judge_plans(plans);
       all.above_bytes = std::max(all.above_bytes, one.above_bytes);
