@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "app/installation.h"
@@ -75,8 +76,10 @@ std::vector<report::ScriptProcess> processes_in(const fs::path& folder) {
     processes.push_back(
         report::ScriptProcess::from_json(read_json(file.path()), "what the script's Python told of itself"));
   }
-  std::sort(processes.begin(), processes.end(),
-            [](const auto& a, const auto& b) { return std::pair(a.rank, a.device) < std::pair(b.rank, b.device); });
+  const auto order = [](const report::ScriptProcess& each) {
+    return std::tuple(each.rank, each.device, each.began_ns, each.process);
+  };
+  std::sort(processes.begin(), processes.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return processes;
 }
 

@@ -189,6 +189,7 @@ ScriptProcess ScriptProcess::from_json(const Json& value, const std::string& ori
   process.rank = count_at(value, "rank");
   if (!process.finished) return process;
   process.process = count_at(value, "process");
+  process.began_ns = count_at(value, "began");
   process.device = count_at(value, "device");
   process.steps = count_at(value, "steps");
   process.requested = count_at(value, "requested");

@@ -24,6 +24,7 @@ struct ScriptProcess {
   bool finished = false;  // it has told all: neither killed nor crashed
   bool used_gpu = false;
   int64_t rank = 0, process = 0;  // process: its number, which another program may have after it
+  int64_t began_ns = 0;           // in which order they did; a fork has its parent's
   int64_t device = 0;             // its place in the machine
   int64_t steps = 0;              // of its optimizer
   int64_t requested = 0, allocated = 0, reserved = 0;

@@ -21,6 +21,7 @@ Json written() {
           {"used_gpu", true},
           {"rank", 0},
           {"process", 4711},
+          {"began", 1},
           {"device", 0},
           {"steps", 3},
           {"requested", 3'000'000},

@@ -216,7 +216,7 @@ class Agent:
             trace = peak.Trace(traces[device], self.marks, self.step_ends)
             timeline = trace.timeline(self.owners) if self.tells_timeline and trace.at >= 0 else None
             write(self.folder,
-                  {"finished": True, "used_gpu": True, "rank": self.rank, "process": os.getpid(),
+                  {"finished": True, "used_gpu": True, "rank": self.rank, "process": os.getpid(), "began": BEGAN,
                    "device": self.stubs.phantom_place(device), "steps": self.step(),
                    **self.peaks[device], "allocated_at_end": torch.cuda.memory_allocated(device),
                    "reserved_at_end": torch.cuda.memory_reserved(device), "peak": trace.told(self.owners),
