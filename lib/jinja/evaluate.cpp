@@ -307,12 +307,13 @@ class Evaluator {
     const size_t known = values.named.size();
     for (const auto& [key, value] : more.dict()->entries()) {
       if (key.text() == nullptr) refuse(key, "expected strings as the keys of a mapping behind **", meter_);
-      meter_.make(sizeof(values.named[0]) + key.text()->size());
+      const std::string& name = *key.text();
+      meter_.make(sizeof(values.named[0]) + name.size());
       meter_.step(1 + static_cast<int64_t>(known));
       const bool is_there = std::any_of(values.named.begin(), values.named.begin() + static_cast<std::ptrdiff_t>(known),
-                                        [&](const auto& argument) { return argument.first == *key.text(); });
-      if (is_there) meter_.fail("got several values for '" + *key.text() + "'");
-      values.named.emplace_back(*key.text(), value);
+                                        [&name](const auto& argument) { return argument.first == name; });
+      if (is_there) meter_.fail("got several values for '" + name + "'");
+      values.named.emplace_back(name, value);
     }
   }
 
