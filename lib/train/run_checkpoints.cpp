@@ -107,7 +107,9 @@ void RunCheckpoints::start(int64_t step, Json state) {
     const std::filesystem::path saved =
         checkpoint::save(config_.output_dir, step, snapshot, files_, /*save_total_limit=*/0, was_read, writers_.get());
     try {
-      checkpoint::remove_older(config_.output_dir, step, snapshot.state, config_.save_total_limit);
+      if (trainer_.placement().is_first()) {
+        checkpoint::remove_older(config_.output_dir, step, snapshot.state, config_.save_total_limit);
+      }
     } catch (const std::exception& error) {
       not_removed_ = "an older checkpoint than that of step " + std::to_string(step) +
                      " could not be removed: " + message_of(error);
