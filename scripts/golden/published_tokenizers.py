@@ -7,6 +7,7 @@ tokenizer_config.json; docs/models.md says which model has which. Forms that end
 (save_pretrained) of the same. Needs: Python 3.11, pip install tokenizers==0.23.3 transformers==5.24.0
 """
 
+import base64
 import json
 import pathlib
 import shutil
@@ -21,6 +22,9 @@ MARK = "\u2581"
 MERGES, LETTERS = 300, 160
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 NEVER = [0xC0, 0xC1, *range(0xF5, 0x100)]  # bytes that UTF-8 does not have
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+TEKKEN = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
+          r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
 def train_characters(specials, cut_words=True):
@@ -174,6 +178,92 @@ def command_r():
                        "sp_model_kwargs": {}, "spaces_between_special_tokens": False, "clean_up_tokenization_spaces": False}
 
 
+def olmo2():
+    """OLMo 2 and 3 (dolma2): what the pattern does not match is removed, which is nothing."""
+    tokenizer = train_bytes(pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(golden.LLAMA3), "removed", invert=True),
+                                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]))
+    for token in ("<|extra_id_0|>", "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>",
+                  "|||PHONE_NUMBER|||", "|||EMAIL_ADDRESS|||", "|||IP_ADDRESS|||", "<|im_start|>", "<|im_end|>", "<|extra_id_1|>",
+                  "<|endofprompt|>", "<|pad|>"):
+        plain = "extra" in token or token.startswith("|||")
+        tokenizer.add_tokens([AddedToken(token, normalized=False, special=not plain)])
+    end = "<|endoftext|>"
+    return tokenizer, {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False, "bos_token": end, "eos_token": end,
+                       "unk_token": end, "pad_token": "<|pad|>", "clean_up_tokenization_spaces": False}
+
+
+def add_specials(tokenizer, names):
+    tokenizer.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in names])
+
+
+def glm4():
+    """GLM-4: the template puts [gMASK] and <sop> in front, the tokenizer nothing."""
+    tokenizer = golden.train(golden.split(golden.LLAMA3), ignore_merges=True)
+    roles = ("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
+    specials = ("<|endoftext|>", "[MASK]", "[gMASK]", "[sMASK]", "<sop>", "<eop>", *roles)
+    add_specials(tokenizer, specials)
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False)])
+    return tokenizer, {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False, "remove_space": False,
+                       "padding_side": "left", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>",
+                       "additional_special_tokens": list(specials), "clean_up_tokenization_spaces": False,
+                       "model_input_names": ["input_ids", "attention_mask"]}
+
+
+def cwm():
+    """Code World Model: Llama 3's pattern, with tokens of its own for turns and for traces of programs."""
+    tokenizer = golden.train(golden.split(golden.LLAMA3), ignore_merges=True)
+    first = {0: "begin_of_text", 1: "end_of_text", 4: "pad", 6: "start_header_id", 7: "end_header_id", 8: "eom_id", 9: "eot_id"}
+    add_specials(tokenizer, [f"<|{first.get(number, f'reserved_special_token_{number}')}|>" for number in range(10)])
+    add_specials(tokenizer, [f"<|{name}|>" for name in (
+        "frame_sep", "action_sep", "return_sep", "call_sep", "line_sep", "exception_sep", "arg_sep", "trace_context_start",
+        "reasoning_thinking_start", "reasoning_thinking_end")])
+    begin = "<|begin_of_text|>"
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template(tokenizer, begin)])
+    return tokenizer, {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": begin, "eos_token": "<|end_of_text|>",
+                       "pad_token": "<|pad|>", "clean_up_tokenization_spaces": True,
+                       "model_input_names": ["input_ids", "attention_mask"]}
+
+
+def write_tekken(file):
+    """Mistral's own file, small: tokens by rank, and control tokens, whose ids come before theirs. Tokens are those of a coarser
+    pattern, words in mixed case and numbers, so that ids tell where this one splits."""
+    vocabulary = train_bytes(golden.split(golden.LLAMA3)).get_vocab()
+    tokens = [bytes(byte_values(token)) for token in sorted(vocabulary, key=vocabulary.get)]
+    tokens[:256] = sorted(tokens[:256])
+    control = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
+               "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
+               "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]")
+    file.write_text(json.dumps({
+        "config": {"pattern": TEKKEN, "num_vocab_tokens": len(tokens), "default_vocab_size": len(tokens) + 22,
+                   "default_num_special_tokens": 22, "version": "v13"},
+        "vocab": [{"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+                  for rank, token in enumerate(tokens)],
+        "special_tokens": [{"rank": rank, "token_str": token, "is_control": True} for rank, token in enumerate(control)]}))
+
+
+def ministral3():
+    """Ministral 3: what transformers 5 makes of Mistral's own file, with <pad> named as its converter of the model does."""
+    from transformers.integrations.mistral import convert_tekken_tokenizer
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        write_tekken(folder / "tekken.json")
+        tokenizer = convert_tekken_tokenizer(str(folder / "tekken.json"))
+        tokenizer.add_special_tokens({"pad_token": "<pad>"})
+        tokenizer.save_pretrained(folder / "saved")
+        config = json.loads((folder / "saved/tokenizer_config.json").read_text(encoding="utf-8"))
+        return Tokenizer.from_file(str(folder / "saved/tokenizer.json")), config
+
+
+def ministral():
+    """Ministral 8B, as Mistral Nemo: the same vocabulary, with <s> in front."""
+    tokenizer, _ = ministral3()
+    tokenizer.post_processor = template(tokenizer, "<s>")
+    return tokenizer, {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True, "add_eos_token": False,
+                       "add_prefix_space": False, "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
+                       "clean_up_tokenization_spaces": False, "model_input_names": ["input_ids", "attention_mask"]}
+
+
 def codet5():
     """CodeT5 and RoBERTa: <s> and </s> around a text by RobertaProcessing, a mask that takes the blank before it in."""
     tokenizer = train_bytes(pre_tokenizers.ByteLevel(add_prefix_space=False))
@@ -194,9 +284,10 @@ def compatible():
 
 FORMS = {"llama2": llama2, "phi3": phi3, "codellama": codellama, "mistral3": mistral3,
          "gemma2": lambda: gemma(("<start_of_turn>", "<end_of_turn>")), "gemma3": gemma3, "olmoe": olmoe, "granite3": granite3,
-         "command_r": command_r, "codet5": codet5, "compatible": compatible}
+         "command_r": command_r, "olmo2": olmo2, "glm4": glm4, "cwm": cwm, "ministral": ministral, "ministral3": ministral3,
+         "codet5": codet5, "compatible": compatible}
 SAVED = ("llama2", "phi3", "codellama", "mistral3", "gemma2")
-OLD_MERGES = ("llama2", "codellama", "phi3", "olmoe")  # "a b"
+OLD_MERGES = ("llama2", "codellama", "phi3", "olmoe", "olmo2")  # "a b"
 
 
 def knows_compatible(text):

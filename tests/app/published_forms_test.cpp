@@ -1,20 +1,39 @@
 // Models in the form in which they are published, made small (published_forms.json): each is planned, shown, trained,
-// asked and exported from its folder as it is.
+// asked and exported from its folder as it is, with weights in the type and in as many files as the form says.
 #include <gmock/gmock.h>
 
+#include "arch/architecture.h"
 #include "base/json.h"
+#include "base/split_mix.h"
+#include "quant/float_format.h"
 #include "tests/app/run.h"
+#include "tests/random/weights.h"
+#include "weights/folder.h"
 
 namespace fathom {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 const Json& forms() {
   static const Json forms = read_json(FATHOM_SOURCE_DIR "/tests/app/published_forms.json");
   return forms;
+}
+
+// The numbers of a tensor, whatever their type.
+std::vector<double> numbers_of(const weights::ModelFolder::Entry& entry) {
+  const DType type = entry.info->dtype;
+  const auto& format = type == DType::kF32 ? quant::kFp32 : type == DType::kF16 ? quant::kFp16 : quant::kBf16;
+  std::vector<double> numbers;
+  for (int64_t at = 0; at < entry.info->bytes; at += size_of(type)) {
+    uint32_t code = 0;
+    std::memcpy(&code, entry.data() + at, static_cast<size_t>(size_of(type)));
+    numbers.push_back(quant::decode(format, code));
+  }
+  return numbers;
 }
 
 class PublishedForm : public ProgramTest, public ::testing::WithParamInterface<size_t> {
@@ -24,18 +43,22 @@ class PublishedForm : public ProgramTest, public ::testing::WithParamInterface<s
     Json config = form_.value("bare", false) ? Json::object() : forms()["base"];
     config.update(form_["config"]);
     write("model/config.json", config.dump());
+    type_ = config.value("torch_dtype", "float32");
+    SplitMix64 numbers(1);
+    random::write_weights(arch::parse_architecture(config, "config.json"), dtype_from_name(type_),
+                          form_["shards"].get<size_t>(), folder_ / "model", numbers);
     write("model/generation_config.json", form_["generation"].dump());
     if (form_.contains("template")) write("model/chat_template.jinja", form_["template"].get<std::string>());
     for (const char* file : {"tokenizer.json", "tokenizer_config.json", "spiece.model", "special_tokens_map.json"}) {
       if (fs::exists(tokenizer_ / file)) fs::copy_file(tokenizer_ / file, folder_ / "model" / file);
     }
     write("run.yaml", R"(model_name_or_path: model
-random_init: true
 device: cpu
 train_file: data.jsonl
 per_device_train_batch_size: 2
 max_length: 64
 max_steps: 2
+learning_rate: 0
 save_strategy: no
 output_dir: out
 )");
@@ -59,11 +82,13 @@ output_dir: out
 
   const Json& form_ = forms()["models"][GetParam()];
   const fs::path tokenizer_ = tokenizer_of(form_);
+  std::string type_;  // of the weights
 };
 
 TEST_P(PublishedForm, WorksFromItsFolder) {
   EXPECT_THAT(succeed("inspect model").output,
-              testing::AllOf(HasSubstr("tokenizer"), Not(HasSubstr("not read")), Not(HasSubstr("not for training"))));
+              testing::AllOf(ContainsRegex("stored as +" + type_), HasSubstr("tokenizer"), Not(HasSubstr("not read")),
+                             Not(HasSubstr("not for training"))));
   EXPECT_THAT(succeed("estimate model max_length=32 per_device_train_batch_size=1").errors,
               Not(HasSubstr("needs no tokenizer")));
   EXPECT_THAT(succeed("preview run.yaml").output, HasSubstr("GiB"));
@@ -72,8 +97,14 @@ TEST_P(PublishedForm, WorksFromItsFolder) {
   succeed("export out --out exported");
   for (const auto& entry : fs::directory_iterator(folder_ / "model")) {
     const fs::path name = entry.path().filename();
-    if (name == "config.json") continue;
+    if (name == "config.json" || name.string().starts_with("model")) continue;
     EXPECT_EQ(read_file(folder_ / "exported" / name), read_file(entry.path())) << name;
+  }
+  // At a learning rate of 0 training gives the weights back, under their names, in FP32.
+  const weights::ModelFolder published(folder_ / "model"), exported(folder_ / "exported");
+  ASSERT_EQ(exported.names(), published.names());
+  for (const std::string& name : published.names()) {
+    EXPECT_EQ(numbers_of(*exported.find(name)), numbers_of(*published.find(name))) << name;
   }
 }
 
