@@ -5,12 +5,12 @@
 #include <set>
 
 #include "app/planning.h"
+#include "arch/recorded_layers.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/numbers.h"
 #include "config/checks.h"
-#include "ops/recorded_segments.h"
 #include "plan/bound.h"
 
 namespace fathom::app {
@@ -28,7 +28,7 @@ bool keeps_rules(const config::RunConfig& run) {
 bool has_few_shapes(const std::vector<schedule::StepShape>& steps) {
   std::set<schedule::BatchShape> shapes;
   for (const schedule::StepShape& step : steps) shapes.insert(step.begin(), step.end());
-  return std::ssize(shapes) <= ops::RecordedSegments::kMostRecorded;
+  return std::ssize(shapes) <= arch::kMostRecorded;
 }
 
 }  // namespace

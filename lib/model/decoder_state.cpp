@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "arch/attention_by_scores.h"
+#include "arch/recorded_layers.h"
 #include "base/error.h"
 #include "ops/activation_checkpoint.h"
 #include "ops/biased_attention.h"
@@ -78,7 +79,7 @@ Decoder::State::State(const arch::Architecture& architecture_in, const ModelOpti
     for (const Parameter& parameter : parameters.all()) {
       if (parameter.trained) trained.push_back(parameter.tensor);
     }
-    recorded = std::make_unique<ops::RecordedSegments>(*options.records, std::move(trained));
+    recorded = std::make_unique<ops::RecordedSegments>(*options.records, std::move(trained), arch::kMostRecorded);
   }
   if (architecture.encoder) encoder_norm = parameters.norm(modules.encoder_norm);
   if (!architecture.relative) return;

@@ -97,8 +97,8 @@ struct RecordedSegments::Replay : torch::autograd::Function<Replay> {
   }
 };
 
-RecordedSegments::RecordedSegments(ledger::CudaDevice& device, std::vector<at::Tensor> trained)
-    : device_(device), trained_(std::move(trained)) {}
+RecordedSegments::RecordedSegments(ledger::CudaDevice& device, std::vector<at::Tensor> trained, int64_t most)
+    : device_(device), trained_(std::move(trained)), most_(most) {}
 
 RecordedSegments::~RecordedSegments() = default;
 
@@ -114,7 +114,7 @@ at::Tensor RecordedSegments::run(const std::vector<int64_t>& kind, const Segment
   }
   if (is_first) return segment(input);
   if (is_second) {
-    if (recorded_ == kMostRecorded) return segment(input);
+    if (recorded_ == most_) return segment(input);
     place->second = std::make_shared<Recorded>(device_, trained_, input, segment);
     recorded_ += 1;
   }

@@ -19,11 +19,9 @@ class RecordedSegments {
   // numbers, which go on with every replay; nothing that waits for the device. Kept with its recording.
   using Segment = std::function<at::Tensor(const at::Tensor& input)>;
 
-  // Kinds; others are computed as they come. A recording takes memory of the driver's besides.
-  static constexpr int64_t kMostRecorded = 16;
-
-  // trained: the leaves that segments have gradients of. device outlives this.
-  RecordedSegments(ledger::CudaDevice& device, std::vector<at::Tensor> trained);
+  // trained: the leaves that segments have gradients of. most: kinds that are recorded; others are computed as they
+  // come. device outlives this.
+  RecordedSegments(ledger::CudaDevice& device, std::vector<at::Tensor> trained, int64_t most);
   ~RecordedSegments();
   RecordedSegments(const RecordedSegments&) = delete;
   RecordedSegments& operator=(const RecordedSegments&) = delete;
@@ -44,7 +42,7 @@ class RecordedSegments {
   ledger::CudaDevice& device_;
   std::vector<at::Tensor> trained_;
   std::map<std::vector<int64_t>, std::shared_ptr<Recorded>> by_kind_;  // null: not recorded
-  int64_t recorded_ = 0;
+  int64_t most_, recorded_ = 0;
 };
 
 }  // namespace fathom::ops

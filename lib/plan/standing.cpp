@@ -15,6 +15,7 @@
 #include "plan/shares.h"
 #include "plan/workload.h"
 #include "schedule/inputs.h"
+#include "schedule/recordings.h"
 
 namespace fathom::plan {
 namespace {
@@ -142,6 +143,14 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
     functionality("input of recorded layers, and the gradient of what they make",
                   "lib/ops/recorded_segments.h; of each shape, here of the largest",
                   {{2, "of"}, {tokens, "tokens"}, {architecture.hidden_size, ""}, {stored, "bytes"}});
+    const bool trains_embedding = std::any_of(
+        parameters.rows.begin(), parameters.rows.end(),
+        [](const arch::ParameterRow& row) { return row.spec.role == arch::Role::kEmbedding && row.trained; });
+    functionality("recorded layers of smaller shapes", "likewise; what they read and make, with the gradients",
+                  {{trains_embedding ? 4 : 3, "of"},
+                   {schedule::recorded_beside_the_largest(workload.schedule), "tokens"},
+                   {architecture.hidden_size, ""},
+                   {stored, "bytes"}});
   }
   if (run.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
   const auto scheme = arch::base_scheme(architecture, run);

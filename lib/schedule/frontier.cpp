@@ -54,17 +54,17 @@ bool Frontier::Candidate::covers(const Candidate& small) const {
          documents.longest >= small.documents.longest && documents.squares >= small.documents.squares;
 }
 
-Frontier::Class Frontier::class_of(const BatchShape& shape) const {
+Frontier::Class Frontier::class_of(const BatchShape& shape, int64_t stage) const {
   const bool beyond = traits_.window > 0 && longest_sequence(shape) > traits_.window;
-  if (within_ == Within::kAll) return {beyond, 0, 0, 0};
+  if (within_ == Within::kAll) return {stage, beyond, 0, 0, 0};
   const int64_t tokens = shape.rows * (shape.length + shape.source_length);
-  if (within_ == Within::kRows) return {beyond, shape.rows, power_of_two(std::min(tokens, kSmall)), 0};
-  return {beyond, shape.rows, size_class(tokens), size_class(shape.targets)};
+  if (within_ == Within::kRows) return {stage, beyond, shape.rows, power_of_two(std::min(tokens, kSmall)), 0};
+  return {stage, beyond, shape.rows, size_class(tokens), size_class(shape.targets)};
 }
 
-void Frontier::add(const BatchShape& shape, int64_t event) {
+void Frontier::add(const BatchShape& shape, int64_t event, int64_t stage) {
   const Candidate added({shape, event}, traits_.score_heads);
-  std::vector<Candidate>& members = classes_[class_of(shape)];
+  std::vector<Candidate>& members = classes_[class_of(shape, stage)];
   const auto covering =
       std::find_if(members.begin(), members.end(), [&](const Candidate& other) { return other.covers(added); });
   if (covering != members.end()) {
@@ -84,8 +84,8 @@ std::vector<Frontier::Member> Frontier::members() const {
   return all;
 }
 
-bool Frontier::covers(const BatchShape& shape) const {
-  const auto members = classes_.find(class_of(shape));
+bool Frontier::covers(const BatchShape& shape, int64_t stage) const {
+  const auto members = classes_.find(class_of(shape, stage));
   if (members == classes_.end()) return false;
   const Candidate small({shape}, traits_.score_heads);
   return std::any_of(members->second.begin(), members->second.end(),
@@ -102,8 +102,10 @@ RoleFrontiers::RoleFrontiers(const KernelTraits& traits, Frontier::Within within
   roles_.fill(Frontier(traits, within));
 }
 
-void RoleFrontiers::add(const StepShape& step, int64_t event) {
-  for (size_t i = 0; i < step.size(); ++i) roles_[static_cast<size_t>(role_of(i, step.size()))].add(step[i], event);
+void RoleFrontiers::add(const StepShape& step, int64_t event, int64_t stage) {
+  for (size_t i = 0; i < step.size(); ++i) {
+    roles_[static_cast<size_t>(role_of(i, step.size()))].add(step[i], event, stage);
+  }
 }
 
 StepShape reduced(const StepShape& step, const KernelTraits& traits, Frontier::Within within) {

@@ -33,11 +33,12 @@ class Frontier {
     int64_t first = 0;   // the event at which it came first
     bool again = false;  // it came once more
   };
-  void add(const BatchShape& shape, int64_t event = 0);
+  // stage: of the run; a shape stands for others of its own stage alone.
+  void add(const BatchShape& shape, int64_t event = 0, int64_t stage = 0);
   // In the order in which they came first.
   std::vector<Member> members() const;
   // Whether a member may stand for the shape, and exceeds it or is like it.
-  bool covers(const BatchShape& shape) const;
+  bool covers(const BatchShape& shape, int64_t stage = 0) const;
 
  private:
   struct Documents {
@@ -51,8 +52,8 @@ class Frontier {
     Documents documents;
     std::array<int64_t, 3> scores;  // that are there at a time: of a row, of its source, of a row with its source
   };
-  using Class = std::tuple<bool, int64_t, int64_t, int64_t>;
-  Class class_of(const BatchShape& shape) const;
+  using Class = std::tuple<int64_t, bool, int64_t, int64_t, int64_t>;
+  Class class_of(const BatchShape& shape, int64_t stage) const;
 
   KernelTraits traits_;
   Within within_;
@@ -73,7 +74,7 @@ Role role_of(size_t place, size_t count);
 class RoleFrontiers {
  public:
   RoleFrontiers(const KernelTraits& traits, Frontier::Within within);
-  void add(const StepShape& step, int64_t event = 0);
+  void add(const StepShape& step, int64_t event = 0, int64_t stage = 0);
   const Frontier& of(Role role) const { return roles_[static_cast<size_t>(role)]; }
 
  private:

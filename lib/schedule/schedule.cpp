@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "schedule/frontier.h"
+#include "schedule/recordings.h"
 
 namespace fathom::schedule {
 namespace {
@@ -44,9 +45,12 @@ constexpr size_t kMostEvents = 20'000;  // of a list that is played as it is
 // A run's order as it is found, both ways: as it is, and by representatives for the case that it is too long.
 class Scheduler {
  public:
-  // most_work: micro-batches, forwards and backwards, that may be played. processes: that share the batches.
-  Scheduler(const KernelTraits& traits, int64_t most_work, int64_t processes)
-      : traits_(traits), most_work_(most_work), processes_(processes) {}
+  // most_work: micro-batches, forwards and backwards, that may be played. processes: that share the batches. records:
+  // the layers, of steps of one batch.
+  Scheduler(const KernelTraits& traits, int64_t most_work, int64_t processes, bool records)
+      : traits_(traits), most_work_(most_work), processes_(processes) {
+    if (records) recordings_.emplace();
+  }
 
   void set_evaluation(const std::vector<BatchShape>& batches, bool others_evaluate_one_more) {
     Numbers<BatchShape> numbers;
@@ -69,8 +73,9 @@ class Scheduler {
     const Step step{shape, batches == std::ssize(shape) * processes_ ? 0 : batches};
     if (step.of_all > 0 && !uneven_) uneven_ = step;
     if (event < kFirst) first_.push_back(step);
-    by_size_.add(shape, event);
-    by_rows_.add(shape, event);
+    const int64_t stage = recordings_ && !shape.empty() ? recordings_->stage_of(shape.front(), event) : 0;
+    by_size_.add(shape, event, stage);
+    by_rows_.add(shape, event, stage);
     for (const BatchShape& batch : shape) whole_.extent.widen(batch);
     if (!fits()) return;
     const size_t known = numbers_.values().size();
@@ -82,6 +87,7 @@ class Scheduler {
   void evaluate() {
     if (whole_.evaluation.empty() && !whole_.others_evaluate_one_more) return;
     if (!first_evaluation_) first_evaluation_ = events_;
+    last_evaluation_ = events_;
     evaluations_ += 1;
     events_ += 1;
     if (fits()) note(Schedule::kEvaluation);
@@ -144,14 +150,22 @@ class Scheduler {
     return fewer;
   }
 
-  // Steps in which every member of the frontiers has its role that the first steps do not have, or that came again.
-  static std::vector<MadeUp> made_up(const RoleFrontiers& frontiers) {
+  // Steps in which every member of the frontiers has its role that the first steps do not have, or that came again; and
+  // those that lead to recordings, as they come.
+  std::vector<MadeUp> made_up(const RoleFrontiers& frontiers) const {
+    const std::map<int64_t, BatchShape> recorded =
+        recordings_ ? recordings_->needed() : std::map<int64_t, BatchShape>();
     const auto wanted = [&](Role role) {
       std::vector<Frontier::Member> members = frontiers.of(role).members();
-      std::erase_if(members, [](const Frontier::Member& member) { return member.first < kFirst && !member.again; });
+      std::erase_if(members, [&](const Frontier::Member& member) {
+        return !member.again && (member.first < kFirst || recorded.contains(member.first));
+      });
       return members;
     };
     std::vector<MadeUp> steps;
+    for (const auto& [event, batch] : recorded) {
+      if (event >= kFirst) steps.push_back({{batch}, event});
+    }
     for (const Frontier::Member& only : wanted(Role::kOnly)) steps.emplace_back().take(only);
     const std::vector<Frontier::Member> between = wanted(Role::kBetween);
     std::vector<Frontier::Member> first = wanted(Role::kFirst), last = wanted(Role::kLast);
@@ -201,11 +215,15 @@ class Scheduler {
     }
     Representatives steps = represented(by_size_, Frontier::Within::kSize);
     if (steps.work() > most_work_) steps = represented(by_rows_, Frontier::Within::kRows);
-    bool evaluated = false;
+    // The last one finds all that the steps before it left; what is recorded behind it is not among that.
+    std::vector<int64_t> evaluations;
+    if (first_evaluation_) evaluations.push_back(*first_evaluation_);
+    if (evaluations_ > 1) evaluations.push_back(recordings_ ? last_evaluation_ : events_);
+    size_t evaluated = 0;
     const auto evaluate_before = [&](int64_t event) {
-      if (evaluated || !first_evaluation_ || *first_evaluation_ > event) return;
-      schedule.events.push_back(Schedule::kEvaluation);
-      evaluated = true;
+      for (; evaluated < evaluations.size() && evaluations[evaluated] <= event; ++evaluated) {
+        schedule.events.push_back(Schedule::kEvaluation);
+      }
     };
     int64_t event = 0;
     for (const Step& step : steps.first) {
@@ -217,8 +235,7 @@ class Scheduler {
       schedule.events.insert(schedule.events.end(), step.again ? 2 : 1, add({step.shape}, schedule));
     }
     if (steps.uneven) schedule.events.push_back(add(*steps.uneven, schedule));
-    // The last one finds all that the steps before it left. A run that evaluates before its first step alone has none.
-    if (first_evaluation_ && (!evaluated || evaluations_ > 1)) schedule.events.push_back(Schedule::kEvaluation);
+    evaluate_before(events_);
     return schedule;
   }
 
@@ -230,6 +247,8 @@ class Scheduler {
   std::optional<Step> uneven_;  // the first one of which not all have as many batches
   RoleFrontiers by_size_{traits_, Frontier::Within::kSize}, by_rows_{traits_, Frontier::Within::kRows};
   std::optional<int64_t> first_evaluation_;
+  int64_t last_evaluation_ = 0;
+  std::optional<Recordings> recordings_;  // set: the layers are recorded
 };
 
 }  // namespace
@@ -249,7 +268,7 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   order.seek(start.position);
   // What a step does beside its layers counts as two of them.
   Scheduler scheduler(kernel_traits(architecture), played / (architecture.num_hidden_layers() + 2),
-                      config.num_processes);
+                      config.num_processes, config.cuda_graphs);
   std::vector<std::vector<int64_t>> evaluated = evaluation_rows(config, validation);
   const bool others_evaluate_one_more = others_have_one_more(std::ssize(evaluated), rank, config.num_processes);
   scheduler.set_evaluation(shapes_of(config, validation, std::move(evaluated), rank), others_evaluate_one_more);

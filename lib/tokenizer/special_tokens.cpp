@@ -145,6 +145,11 @@ TokenizerFiles read_tokenizer_files(const fs::path& folder) {
   files.adds_bos = read_flag(config, "add_bos_token", config_name);
   files.adds_eos = read_flag(config, "add_eos_token", config_name);
   files.adds_prefix_space = read_flag(config, "add_prefix_space", config_name);
+  if (read_flag(config, "split_special_tokens", config_name).value_or(false)) {
+    throw Error(
+        config_name + ": split_special_tokens: true keeps special tokens of every text as text, templates' among them",
+        "remove it; split_special_tokens: true of a run keeps those as text that are said");
+  }
   files.bos = read_special(config, map, "bos_token", folder, files);
   files.eos = read_special(config, map, "eos_token", folder, files);
   files.unk = read_special(config, map, "unk_token", folder, files);

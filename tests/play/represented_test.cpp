@@ -5,34 +5,24 @@
 #include <algorithm>
 #include <string>
 
-#include "base/split_mix.h"
 #include "config/to_yaml.h"
 #include "plan/workload.h"
 #include "play/dry_run.h"
+#include "tests/dice.h"
 #include "tests/play/matrix_run.h"
 #include "tests/seed.h"
 
 namespace fathom::play::testing {
 namespace {
 
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : random_(seed) {}
-  int64_t between(int64_t least, int64_t most) {
-    return least + static_cast<int64_t>(random_.below(static_cast<uint64_t>(most - least + 1)));
-  }
-  bool chance(int64_t percent) { return between(1, 100) <= percent; }
-
- private:
-  SplitMix64 random_;
-};
+using fathom::testing::Dice;
 
 // Short ones with a rare long one among them, or any; the last tokens count, or all.
 data::Dataset draw_data(Dice& dice, int64_t count, int64_t longest, const arch::Architecture& architecture) {
-  const bool rare = dice.chance(50), prompts = architecture.encoder.has_value() || dice.chance(50);
+  const bool rare = dice.chance(0.5), prompts = architecture.encoder.has_value() || dice.chance(0.5);
   std::vector<data::Example> examples;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t most = rare && !dice.chance(2) ? std::min<int64_t>(6, longest) : longest,
+    const int64_t most = rare && !dice.chance(0.02) ? std::min<int64_t>(6, longest) : longest,
                   length = dice.between(2, most);
     data::Example& example = examples.emplace_back();
     for (int64_t token = 0; token < length; ++token) {
@@ -51,14 +41,14 @@ config::RunConfig draw_config(Dice& dice, config::RunConfig config) {
   config.per_device_train_batch_size = dice.between(1, 4);
   config.per_device_eval_batch_size = dice.between(1, 4);
   config.num_train_epochs = static_cast<double>(dice.between(1, 2));
-  config.gradient_accumulation_steps = dice.chance(30) ? dice.between(1, 4) : dice.between(5, 300);
+  config.gradient_accumulation_steps = dice.chance(0.3) ? dice.between(1, 4) : dice.between(5, 300);
   config.seed = dice.between(0, 1'000);
-  config.eval_strategy = dice.chance(50) ? config::Cadence::kEpoch : config::Cadence::kNo;
-  if (!config.packing && dice.chance(20)) config.pad_to_multiple_of = dice.between(2, 16);
-  if (dice.chance(40)) {
+  config.eval_strategy = dice.chance(0.5) ? config::Cadence::kEpoch : config::Cadence::kNo;
+  if (!config.packing && dice.chance(0.2)) config.pad_to_multiple_of = dice.between(2, 16);
+  if (dice.chance(0.4)) {
     config.num_processes = dice.between(2, 3);
-    config.strategy = dice.chance(50) ? config::Strategy::kDdp : config::Strategy::kFsdp;
-    config.reshard_after_forward = config.strategy == config::Strategy::kDdp || dice.chance(50);
+    config.strategy = dice.chance(0.5) ? config::Strategy::kDdp : config::Strategy::kFsdp;
+    config.reshard_after_forward = config.strategy == config::Strategy::kDdp || dice.chance(0.5);
   }
   return config;
 }

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "config/devices.h"
 #include "config/keys.h"
-#include "tests/random/dice.h"
+#include "tests/dice.h"
 #include "tests/random/draw_keys.h"
 #include "tests/random/draw_model.h"
 

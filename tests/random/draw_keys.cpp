@@ -2,6 +2,7 @@
 #include "tests/random/draw_keys.h"
 
 #include <algorithm>
+#include <regex>
 
 #include "tests/random/draw_model.h"
 
@@ -37,6 +38,13 @@ Words some_of(const Words& words, double share, Dice& dice) {
   return some;
 }
 
+// A regular expression of whole names, as PEFT has it: '.*\.(q_proj|v_proj)'.
+std::string pattern_of(const Words& words) {
+  std::string pattern = "'.*\\.(";
+  for (const std::string& word : words) pattern += (&word == &words.front() ? "" : "|") + word;
+  return pattern + ")'";
+}
+
 // Of experts the gate and up projections, which are one matrix, are named together, and nothing is dropped.
 Value draw_expert_targets(Draft& draft) {
   const bool drops = !draft.is("lora_dropout", "0") && !draft.rarely();
@@ -62,7 +70,8 @@ Value draw_target_modules(Draft& draft) {
   if (draft.has_experts()) return draw_expert_targets(draft);
   if (draft.dice.chance(0.4)) return "all-linear";
   const Words some = some_of(projections_of(draft.run.model), 0.4, draft.dice);
-  return some.empty() ? std::nullopt : Value(list_of(some));
+  if (some.empty()) return std::nullopt;
+  return draft.dice.chance(0.2) ? pattern_of(some) : list_of(some);
 }
 
 // Modules without an adapter; of codes none can be trained.
@@ -81,9 +90,7 @@ Value draw_modules_to_save(Draft& draft) {
     const std::string adapted =
         targets == "null" ? (draft.encodes() ? "[q, v]" : "[q_proj, v_proj, qkv_proj]") : targets;
     for (const std::string& name : some_of(projections_of(draft.run.model), 0.15, draft.dice)) {
-      const bool is_adapted =
-          adapted.find("[" + name) != std::string::npos || adapted.find(" " + name) != std::string::npos;
-      if (!is_adapted) some.push_back(name);
+      if (!std::regex_search(adapted, std::regex("\\b" + name + "\\b"))) some.push_back(name);
     }
   }
   return some.empty() ? std::nullopt : Value(list_of(some));

@@ -7,10 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/random/dice.h"
+#include "tests/dice.h"
 #include "tests/random/draw.h"
 
 namespace fathom::random {
+
+using fathom::testing::Dice;
 
 // A run while it is drawn: its files, and the keys so far.
 struct Draft {

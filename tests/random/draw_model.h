@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "base/json.h"
-#include "tests/random/dice.h"
+#include "tests/dice.h"
 #include "tests/random/draw.h"
 
 namespace fathom::random {
+
+using fathom::testing::Dice;
 
 // A config.json.
 Json draw_model(Dice& dice);

@@ -9,11 +9,14 @@
 #include "arch/stored_parts.h"
 #include "base/dtype.h"
 #include "base/file.h"
-#include "tests/random/dice.h"
+#include "tests/dice.h"
 #include "tokenizer/byte_alphabet.h"
 #include "weights/safetensors.h"
 
 namespace fathom::random {
+
+using fathom::testing::Dice;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -9,32 +9,16 @@
 #include <tuple>
 
 #include "arch/attention_by_scores.h"
-#include "base/split_mix.h"
 #include "schedule/frontier.h"
 #include "schedule/schedule.h"
+#include "tests/dice.h"
 #include "tests/schedule/order_cases.h"
 #include "tests/seed.h"
 
 namespace fathom::schedule {
 namespace {
 
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : random_(seed) {}
-  int64_t between(int64_t least, int64_t most) {
-    return least + static_cast<int64_t>(random_.below(static_cast<uint64_t>(most - least + 1)));
-  }
-  bool chance(int64_t percent) { return between(1, 100) <= percent; }
-  // Small numbers as often as large ones.
-  int64_t up_to(int64_t most) {
-    int64_t bound = 1;
-    while (bound < most && chance(80)) bound *= 2;
-    return between(1, std::min(bound, most));
-  }
-
- private:
-  SplitMix64 random_;
-};
+using fathom::testing::Dice;
 
 struct Run {
   config::RunConfig config;
@@ -87,36 +71,36 @@ config::RunConfig as_evaluated(config::RunConfig config) {
 Run draw_run(Dice& dice) {
   Run run;
   config::RunConfig& config = run.config;
-  config.per_device_train_batch_size = dice.up_to(8);
-  config.per_device_eval_batch_size = dice.up_to(8);
-  config.gradient_accumulation_steps = dice.up_to(5'000);
+  config.per_device_train_batch_size = dice.of_any_size(1, 8);
+  config.per_device_eval_batch_size = dice.of_any_size(1, 8);
+  config.gradient_accumulation_steps = dice.of_any_size(1, 5'000);
   config.num_train_epochs = static_cast<double>(dice.between(1, 3));
-  config.shuffle = dice.chance(70);
+  config.shuffle = dice.chance(0.7);
   config.seed = dice.between(0, 1'000);
-  config.group_by_length = config.shuffle && dice.chance(20);
-  config.num_processes = dice.chance(40) ? dice.between(2, 5) : 1;
-  const bool pairs = dice.chance(25);
-  config.packing = !pairs && !config.group_by_length && dice.chance(25);
-  if (!config.packing && dice.chance(20)) config.pad_to_multiple_of = dice.between(1, 64);
+  config.group_by_length = config.shuffle && dice.chance(0.2);
+  config.num_processes = dice.chance(0.4) ? dice.between(2, 5) : 1;
+  const bool pairs = dice.chance(0.25);
+  config.packing = !pairs && !config.group_by_length && dice.chance(0.25);
+  if (!config.packing && dice.chance(0.2)) config.pad_to_multiple_of = dice.between(1, 64);
   const int64_t longest = dice.between(2, 2'000);
   config.max_length = longest;
-  const bool prompts = dice.chance(50);
+  const bool prompts = dice.chance(0.5);
   run.train =
-      draw_data(dice, dice.chance(70) ? dice.between(200, 6'000) : dice.between(60, 200), longest, pairs, prompts);
+      draw_data(dice, dice.chance(0.7) ? dice.between(200, 6'000) : dice.between(60, 200), longest, pairs, prompts);
   const auto batches = std::ssize(evaluation_rows(as_evaluated(config), run.train));
   config.num_processes = std::min<int64_t>(config.num_processes, batches);
   run.rank = dice.between(0, config.num_processes - 1);
-  if (dice.chance(50)) {
+  if (dice.chance(0.5)) {
     run.validation =
         draw_data(dice, dice.between(1, 400), dice.between(1, config.packing ? longest : 2 * longest), pairs, prompts);
-    config.eval_strategy = dice.chance(50) ? config::Cadence::kEpoch : config::Cadence::kSteps;
+    config.eval_strategy = dice.chance(0.5) ? config::Cadence::kEpoch : config::Cadence::kSteps;
     config.eval_steps = dice.between(1, 5);
-    run.start.evaluation_due = dice.chance(50);
+    run.start.evaluation_due = dice.chance(0.5);
   }
   arch::Attention attention;
-  attention.heads = dice.chance(50) ? 32 : 2;
-  if (dice.chance(50)) attention.window = dice.between(1, longest + 5);
-  if (!config.packing && dice.chance(40)) attention.softcap = 30;
+  attention.heads = dice.chance(0.5) ? 32 : 2;
+  if (dice.chance(0.5)) attention.window = dice.between(1, longest + 5);
+  if (!config.packing && dice.chance(0.4)) attention.softcap = 30;
   run.architecture.layers.assign(static_cast<size_t>(dice.between(1, 40)),
                                  {.attention = attention, .feed_forward = {}});
   const std::array<int64_t, 4> played = {1, played_on(false), played_on(true), 100'000};

@@ -64,4 +64,19 @@ class Adversarial {
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> codes_;
 };
 
+// The JSON text with one to three places cut out, repeated or overwritten.
+inline std::string damaged_json(std::string text, SplitMix64& draw) {
+  for (uint64_t times = 1 + draw.below(3); times > 0; --times) {
+    const uint64_t at = draw.below(text.size()), length = draw.below(12);
+    static const std::string kLetters = "{}[],:\"0123456789-.eE truefalsn\\u\xC4\x80";
+    if (draw.below(3) == 0)
+      text.erase(at, length);
+    else if (draw.below(2) == 0)
+      text.insert(at, text.substr(draw.below(text.size()), length));
+    else
+      text[at] = kLetters[draw.below(kLetters.size())];
+  }
+  return text;
+}
+
 }  // namespace fathom::tokenizer

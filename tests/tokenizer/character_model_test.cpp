@@ -172,17 +172,7 @@ TEST_F(CharacterModelFile, SurvivesDamage) {
   SplitMix64 draw(13);
   int opened = 0;
   for (int round = 0; round < 1000; ++round) {
-    std::string text = whole;
-    for (uint64_t times = 1 + draw.below(3); times > 0; --times) {
-      const uint64_t at = draw.below(text.size()), length = draw.below(12);
-      static const std::string kLetters = "{}[],:\"0123456789-.eE truefalsn\\u\xC4\x80";
-      if (draw.below(3) == 0)
-        text.erase(at, length);
-      else if (draw.below(2) == 0)
-        text.insert(at, text.substr(draw.below(text.size()), length));
-      else
-        text[at] = kLetters[draw.below(kLetters.size())];
-    }
+    const std::string text = damaged_json(whole, draw);
     try {
       const auto tokenizer = open(text);
       tokenizer->decode(tokenizer->encode_with_offsets(strings.make(round)).ids);

@@ -204,6 +204,8 @@ TEST_F(TokenizerFolder, RefusesWhatItWouldEncodeDifferently) {
   EXPECT_THAT(refusal(), HasSubstr("[PAD]"));
   configure("add_bos_token", "1");
   EXPECT_THAT(refusal(), HasSubstr("add_bos_token"));
+  configure("split_special_tokens", "true");
+  EXPECT_THAT(refusal(), HasSubstr("split_special_tokens"));
   configure("bos_token", R"("</s>")");
   put("special_tokens_map.json", R"({"bos_token": "<s>"})");
   EXPECT_THAT(refusal(), HasSubstr("contradicts"));

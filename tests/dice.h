@@ -8,7 +8,7 @@
 
 #include "base/split_mix.h"
 
-namespace fathom::random {
+namespace fathom::testing {
 
 class Dice {
  public:
@@ -33,4 +33,4 @@ class Dice {
   SplitMix64 random_;
 };
 
-}  // namespace fathom::random
+}  // namespace fathom::testing
