@@ -1,17 +1,12 @@
 // Files as a user would have them, with random contents of the sizes that a run says.
 #include "tests/random/files.h"
 
-#include <array>
-#include <cstring>
-#include <set>
-
 #include "arch/architecture.h"
-#include "arch/stored_parts.h"
 #include "base/dtype.h"
 #include "base/file.h"
 #include "tests/dice.h"
+#include "tests/random/weights.h"
 #include "tokenizer/byte_alphabet.h"
-#include "weights/safetensors.h"
 
 namespace fathom::random {
 
@@ -20,67 +15,6 @@ using fathom::testing::Dice;
 namespace {
 
 namespace fs = std::filesystem;
-
-// ---- Weights ----
-
-// Numbers of either sign and of magnitudes about 2^-6; ones for norms.
-std::string random_bytes(const arch::ParameterSpec& spec, DType type, Dice& dice) {
-  const bool ones = spec.name.ends_with("norm.weight");
-  std::string bytes;
-  for (int64_t i = 0; i < spec.elements(); ++i) {
-    const uint64_t bits = dice.below(uint64_t{1} << 32);
-    if (type == DType::kF32) {
-      const float value = ones ? 1.0F : (static_cast<float>(bits & 0xffff) / 65536.0F - 0.5F) / 16.0F;
-      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-      continue;
-    }
-    const auto sign = static_cast<uint16_t>((bits & 1) << 15);
-    uint16_t value = 0;
-    if (type == DType::kBF16) value = ones ? 0x3f80 : static_cast<uint16_t>(sign | 0x3c00 | (bits >> 8 & 0xff));
-    if (type == DType::kF16) value = ones ? 0x3c00 : static_cast<uint16_t>(sign | 0x2400 | (bits >> 8 & 0x3ff));
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  return bytes;
-}
-
-void write_weights(const RandomRun& run, const fs::path& folder, Dice& dice) {
-  const arch::Architecture architecture = arch::parse_architecture(run.model, "config.json");
-  const DType type = dtype_from_name(run.weights);
-  std::vector<std::vector<weights::TensorSource>> shards(static_cast<size_t>(run.shards));
-  std::vector<std::string> contents;  // of all tensors, which the sources point into
-  std::vector<arch::StoredPart> parts;
-  std::vector<const arch::ParameterSpec*> owners;
-  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(architecture);
-  for (const arch::ParameterSpec& spec : specs) {
-    for (arch::StoredPart& part : arch::stored_parts(architecture, spec)) {
-      parts.push_back(std::move(part));
-      owners.push_back(&spec);
-    }
-  }
-  contents.reserve(parts.size());
-  Json map = Json::object();
-  const auto name_of = [&](size_t shard) {
-    return run.shards == 1 ? std::string("model.safetensors") : "model-" + std::to_string(shard + 1) + ".safetensors";
-  };
-  for (size_t i = 0; i < parts.size(); ++i) {
-    arch::ParameterSpec spec = *owners[i];
-    spec.shape = parts[i].shape;
-    const std::string& bytes = contents.emplace_back(random_bytes(spec, type, dice));
-    const size_t shard = i * shards.size() / parts.size();
-    weights::TensorSource source;
-    source.name = parts[i].name;
-    source.dtype = type;
-    source.shape = parts[i].shape;
-    source.data = reinterpret_cast<const std::byte*>(bytes.data());
-    shards[shard].push_back(source);
-    map[parts[i].name] = name_of(shard);
-  }
-  for (size_t i = 0; i < shards.size(); ++i) weights::write_safetensors(folder / name_of(i), shards[i]);
-  if (run.shards > 1) {
-    write_file_atomically(folder / "model.safetensors.index.json",
-                          format_json({{"metadata", Json::object()}, {"weight_map", map}}));
-  }
-}
 
 // ---- The tokenizer ----
 
@@ -223,7 +157,10 @@ void write_files(const RandomRun& run, const fs::path& folder) {
   const fs::path model = folder / "model";
   fs::create_directories(model);
   write_file_atomically(model / "config.json", format_json(run.model));
-  if (!run.weights.empty()) write_weights(run, model, dice);
+  if (!run.weights.empty()) {
+    write_weights(arch::parse_architecture(run.model, "config.json"), dtype_from_name(run.weights),
+                  static_cast<size_t>(run.shards), model, dice);
+  }
   if (run.tokenizer) write_tokenizer(run, model);
   const std::vector<std::string> train = lines_of(run, run.train, dice);
   const size_t half = (train.size() + 1) / 2;
