@@ -18,7 +18,7 @@
 namespace fathom::app {
 namespace {
 
-constexpr std::array kWordsOfTuning{"meta", "hf", "base", "chat", "instruct", "it"};
+constexpr std::array kWordsOfTuning{"meta", "hf", "base", "chat", "instruct", "it", "pt"};
 
 // What remains of some names, where the shape is called otherwise.
 constexpr std::array kOtherNames{std::pair{"tinyllama-1.1b-v1.0", "tinyllama-1.1b"},
@@ -51,7 +51,7 @@ std::string name_of_shape(const std::string& name) {
 constexpr std::array kOthers{
     "gptoss",         "qwen 3.5",       "qwen 3.6",         "qwen 3 next",   "qwen 3 codernext",
     "qwen 3 vl",      "qwen 3 omni",    "qwen 2.5 vl",      "qwen 2.5 omni", "qwen 2 vl",
-    "qwen 2 57 b",    "gemma 2 b",      "gemma 7 b",        "gemma 3 n",     "gemma 4",
+    "qwen 2 57 b",    "gemma 2 b",      "gemma 7 b",        "gemma 3 ne",    "gemma 4",
     "llama 4",        "llama 3.2 11 b", "llama 3.2 90 b",   "deepseekv 2",   "deepseekv 3",
     "deepseekv 4",    "deepseekr 1",    "kimik 2",          "glm 4.5",       "glm 4.6",
     "glm 4.7",        "glm 5",          "minimaxm 1",       "minimaxm 2",    "phi 2",
@@ -117,11 +117,15 @@ std::optional<std::string> known_model(const std::string& name) {
 }
 
 void refuse_others(const std::string& name) {
+  if (is_downloaded(name)) return;  // its config.json says what it is
   const std::string plain = plain_name(name_of_shape(name));
   const auto begins = [&](const std::string& with) {
-    const bool goes_on =
-        plain.size() > with.size() && std::isdigit(static_cast<unsigned char>(plain[with.size()])) != 0;
-    return plain.starts_with(with) && !goes_on;
+    if (!plain.starts_with(with)) return false;
+    const std::string rest = plain.substr(with.size());
+    // "gemma 2 b" is no "gemma 2 baku 2 b", where the number is a version.
+    const bool may_be_version = std::count(with.begin(), with.end(), ' ') == 2 && with.ends_with(" b");
+    if (rest.empty() || rest.starts_with(" bit")) return rest.empty();
+    return std::isdigit(static_cast<unsigned char>(rest.front())) == 0 && (!may_be_version || rest.front() == ' ');
   };
   for (const auto& [others, text_part] : kWithTextParts) {
     if (!begins(others)) continue;

@@ -5,7 +5,8 @@ set(built "${PROJECT_BINARY_DIR}/lib")
 set(beside "${built}/libsentencepiece.so.0" "${built}/libonig.so.5" "${built}/libutf8proc.so.2" "${built}/$<TARGET_SONAME_FILE_NAME:yaml-cpp>"
   "${built}/built_from.json")
 # Before anything is copied: a build of other targets alone would leave half a program.
-set(needed "$<TARGET_FILE:fathom>" ${beside} "${built}/fathom-phantom/built" "${built}/fathom-phantom/agent-copied")
+set(needed "$<TARGET_FILE:fathom>" ${beside} "${built}/fathom-phantom/built" "${built}/fathom-phantom/agent-copied"
+  "${built}/fathom-phantom/follow.so")
 foreach(part ${FATHOM_PARTS})
   list(APPEND needed "$<TARGET_FILE:${part}>")
 endforeach()

@@ -57,7 +57,7 @@ class Advise final : public Invocation {
     if (varied == "batch") vary = plan::Vary::kBatch;
     if (varied == "length") vary = plan::Vary::kLength;
     if (varied == "rank") vary = plan::Vary::kRank;
-    if (!host.empty()) host_bytes = parse_bytes(host);
+    if (!host.empty()) host_bytes = size_of("--host-memory", host);
     read_groups();
     try_written();
     if (keep.contains("precision") && config::rounds_weights_to_nearest(config)) {

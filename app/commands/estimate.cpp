@@ -173,7 +173,7 @@ int run_estimate(const Estimate& invocation) {
   config::RunConfig planned = planned_config(config, inputs.train);
   if (!gpu) warn_of_widening(config, inputs.architecture);
   tell_of_updates(config, inputs.architecture);
-  if (!invocation.each.empty()) return estimate_each(invocation, session, inputs, gpu);
+  if (!invocation.each.empty()) return estimate_each(invocation, inputs, gpu);
   if (invocation.kernels) return print_kernels(invocation, planned, inputs, gpu);
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);

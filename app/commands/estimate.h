@@ -9,7 +9,9 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "plan/cost.h"
+#include "plan/plan.h"
 #include "report/parameters_table.h"
+#include "schedule/inputs.h"
 
 namespace fathom::app {
 
@@ -138,5 +140,9 @@ class Estimate final : public Invocation {
     return count;
   }
 };
+
+// What a run without data or with these plays: batches of max_length, accumulated as the config says, or the data's.
+// played: as schedule::make_schedule has it.
+plan::Workload estimated_workload(const config::RunConfig& config, const schedule::RunInputs& inputs, int64_t played);
 
 }  // namespace fathom::app

@@ -39,6 +39,9 @@ config::RunConfig run_of(const Estimate& invocation, const Settings& settings) {
   config::RunConfig run = invocation.is_model
                               ? config::config_of_model(invocation.config.model_name_or_path, all)
                               : config::load_config(invocation.words.subject, all, config::Purpose::kEstimate);
+  if (run.num_processes > 1 && run.strategy == config::Strategy::kAuto) {
+    throw UsageError("--each: how the processes share the model is not said", "add strategy=ddp or strategy=fsdp");
+  }
   run.model_name_or_path = invocation.config.model_name_or_path;
   run.cuda_kernels = invocation.config.cuda_kernels;
   return run;
@@ -47,8 +50,9 @@ config::RunConfig run_of(const Estimate& invocation, const Settings& settings) {
 Json answer(const config::RunConfig& run, const schedule::RunInputs& inputs, const std::optional<config::GpuSpec>& gpu,
             const plan::Workload& workload, const play::AskPhantom& ask) {
   const play::Subject subject{run, inputs.architecture, *inputs.folder, workload};
-  const plan::Plan plan = gpu ? plan_for_gpu(subject, {.gpu = *gpu, .detail = plan::Detail::kArithmetic}, ask)
-                              : plan_for_cpu(subject, run.num_processes);
+  const plan::Plan plan =
+      gpu ? plan_for_gpu(subject, with_operator_times({.gpu = *gpu, .detail = plan::Detail::kArithmetic}, run), ask)
+          : plan_for_cpu(subject, run.num_processes);
   plan::OutlookQuestion question;
   if (gpu) question.throughput = plan::throughput_of(*gpu, run, inputs.architecture);
   const plan::Outlook outlook = plan::look_ahead(inputs.architecture, run, plan, question);
@@ -64,7 +68,7 @@ Json answer(const config::RunConfig& run, const schedule::RunInputs& inputs, con
 
 }  // namespace
 
-int estimate_each(const Estimate& invocation, const Session&, const schedule::RunInputs& inputs,
+int estimate_each(const Estimate& invocation, const schedule::RunInputs& inputs,
                   const std::optional<config::GpuSpec>& gpu) {
   constexpr size_t kAtOnce = 2;  // children that play
   std::vector<Settings> lines;
@@ -76,7 +80,7 @@ int estimate_each(const Estimate& invocation, const Session&, const schedule::Ru
     for (size_t line = first; line < std::min(lines.size(), first + kAtOnce); ++line) {
       const auto one = [&, line]() -> Json {
         try {
-          const config::RunConfig run = run_of(invocation, lines[line]);
+          const config::RunConfig run = planned_config(run_of(invocation, lines[line]), inputs.train);
           return answer(run, inputs, gpu, estimated_workload(run, inputs, schedule::played_on(gpu.has_value())), ask);
         } catch (const Error& error) {
           return {{"refused", error.what()}};

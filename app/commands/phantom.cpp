@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/system_error.h"
+#include "base/writable.h"
 #include "launch/command.h"
 #include "launch/facts.h"
 #include "launch/numbered_word.h"
@@ -145,14 +146,6 @@ void check_address_space(const config::GpuSpec& gpu, int64_t gpus) {
               "raise the limit (ulimit -v unlimited)");
 }
 
-// Throws Error where a file could not be written, as which nothing else must come in the end.
-void try_to_write(const fs::path& file) {
-  refuse_to_replace(file);
-  const fs::path trial = fs::exists(file) ? fs::path(file.string() + "." + std::to_string(::getpid())) : file;
-  write_file_atomically(trial, "");
-  fs::remove(trial);
-}
-
 // Where no process has anything to tell.
 void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, const report::ScriptAnswer& answer) const {
   const std::string ended = "'" + command_.front() + "' has ended with status " + std::to_string(answer.exit_status);
@@ -176,10 +169,11 @@ void Phantom::refuse_silence(const std::vector<report::ScriptProcess>& all, cons
 // What ends at a call that a phantom GPU has not is told by that alone: what it took until then says nothing.
 void refuse_what_is_lacking(const report::ScriptAnswer& answer, const std::vector<std::string>& lacks) {
   if (answer.exit_status == 0 || answer.does_not_fit()) return;
-  if (std::none_of(lacks.begin(), lacks.end(), [](const std::string& name) { return name.starts_with("cudnn"); }))
-    return;
+  const auto lacking =
+      std::find_if(lacks.begin(), lacks.end(), [](const std::string& name) { return name.starts_with("cudnn"); });
+  if (lacking == lacks.end()) return;
   throw Error("the script has ended with status " + std::to_string(answer.exit_status) +
-                  ", and has asked cuDNN for what a phantom GPU has not (" + lacks.front() +
+                  ", and has asked cuDNN for what a phantom GPU has not (" + *lacking +
                   "): how much the kernels of convolutions, batch norms and recurrent layers take is not known",
               "with torch.backends.cudnn.enabled = False the script takes PyTorch's own, here as on a GPU");
 }
@@ -277,7 +271,7 @@ int Phantom::run() const {
   refuse_torch_variables(gpus_ > 1);
   check_address_space(gpu_, gpus_);
   for (const fs::path& file : {page_, snapshot_}) {
-    if (!file.empty()) try_to_write(file);
+    if (!file.empty()) require_writable(file);
   }
   const report::ScriptAnswer answer = varied_.empty() ? play(command_) : play_largest();
   print(json_ ? format_json(report::script_json(answer)) : report::format_script(answer));

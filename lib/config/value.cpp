@@ -212,8 +212,10 @@ Read<std::vector<std::string>> read_modules(const Value& value) {
     return targets_of_text(value.text);
   }
   for (const Value& item : value.items) {
-    const bool all = item.kind == Value::Kind::kScalar && item.text == "all-linear";
+    const bool all = item.kind == Value::Kind::kScalar && item.text == kAllLinear;
     if (all && value.items.size() > 1) return Mismatch{expected, "both", "remove one of them"};
+    if (item.text.starts_with(kPatternMark))
+      return Mismatch{expected, "'" + item.text.substr(0, 40) + "'", "name a module"};
   }
   return read_names(value, expected);
 }

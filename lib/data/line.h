@@ -20,7 +20,7 @@ struct Line {
   const std::string& text(const char* key) const;  // fails if it is no text
 };
 
-// What a value is, as errors call it: "text", "NaN, which is not JSON".
+// What a value is, as errors call it: "string", "NaN, which is not JSON".
 std::string kind_of(const Json& value);
 
 // The format whose keys the line has. Fails for the keys of none, or of several.

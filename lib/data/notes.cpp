@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/numbers.h"
+#include "tokenizer/utf8.h"
 
 namespace fathom::data {
 namespace {
@@ -15,6 +16,12 @@ constexpr size_t kMostNames = 20;  // what else a note says is counted under one
 constexpr const char* kOthers = "others";
 
 }  // namespace
+
+void LineNotes::add(Note note, const std::string& what) {
+  constexpr size_t kLongest = 40;
+  const std::string begin = what.substr(0, kLongest);
+  notes.emplace(note, begin.substr(0, tokenizer::well_formed_prefix(begin)) + (what.size() > kLongest ? "…" : ""));
+}
 
 void Notes::add(const LineNotes& notes, int64_t line) {
   std::set<std::pair<Note, std::string>> all = notes.notes;

@@ -27,7 +27,8 @@ struct LineNotes {
   bool looks_at_share = false;
   int64_t targets = 0, of_assistant = 0;
 
-  void add(Note note, const std::string& what = "") { notes.emplace(note, what); }
+  // what: cut where it is long.
+  void add(Note note, const std::string& what = "");
 };
 
 // Of a file.

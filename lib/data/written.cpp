@@ -2,6 +2,7 @@
 #include "data/written.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -83,10 +84,14 @@ class Comparison {
       with_marks = render_(marked, conversation_.variables);
     } catch (const Error&) {
     }
+    constexpr int kMostRenderings = 4;  // of a role
+    std::map<std::string, int> renderings;
     std::set<std::string> roles;
     for (size_t i = 0; i < said.size(); ++i) {
-      const bool is_written = with_marks.find(mark_of(i % kMostMarks)) != std::string::npos;
-      if (!is_written && is_same_without(said[i])) roles.insert(role_of(conversation_.messages[said[i]]));
+      if (with_marks.find(mark_of(i % kMostMarks)) != std::string::npos) continue;
+      const std::string role = role_of(conversation_.messages[said[i]]);
+      if (roles.contains(role) || ++renderings[role] > kMostRenderings) continue;
+      if (is_same_without(said[i])) roles.insert(role);
     }
     return roles;
   }
@@ -200,7 +205,9 @@ std::vector<tokenizer::Literal> special_text_places(const Line& line, const Conv
   size_t done = 0;
   for (size_t at = 0; (at = marked.find(kMarkStart, at)) != std::string::npos; at += kMarkBytes) {
     const auto digit = [&](size_t place) { return static_cast<unsigned char>(marked[at + place]) - size_t{0x80}; };
-    const std::string& said = replaced.at(64 * digit(2) + digit(3));
+    const size_t number = 64 * digit(2) + digit(3);
+    if (number >= replaced.size()) break;  // the template's own
+    const std::string& said = replaced[number];
     whole.append(marked, done, at - done);
     places.push_back({whole.size(), whole.size() + said.size()});
     whole += said;

@@ -119,8 +119,16 @@ std::vector<std::string> end_children() {
 std::vector<std::string> wait_for_children(const std::function<bool()>& awaits, std::chrono::seconds patience) {
   Clock::time_point ends_at = Clock::now() + patience;
   bool has_told = false;
+  const auto is_awaited = [&] {
+    try {
+      return awaits();
+    } catch (...) {
+      end_children();
+      throw;
+    }
+  };
   while (asked_to_stop == 0 && has_children()) {
-    if (awaits()) {
+    if (is_awaited()) {
       ends_at = Clock::now() + patience;
       if (!has_told) log_info("the command has ended; waiting for a process that it has left behind");
       has_told = true;

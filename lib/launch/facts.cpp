@@ -28,7 +28,8 @@ struct Event {
 struct Program {
   std::string command;
   bool is_python = false, has_agent = false, has_ended = false, has_torch = false;
-  bool is_unfollowed() const { return !has_agent && (has_torch || (is_python && !has_ended)); }
+  bool is_late = false;  // it has found torch where its agent could not prepare for it
+  bool is_unfollowed() const { return is_late || (!has_agent && (has_torch || (is_python && !has_ended))); }
 };
 
 struct Process {
@@ -84,6 +85,8 @@ class Reader {
       devices_.insert(event.number);
     } else if (what == "agent") {
       of(pid).program.has_agent = true;
+    } else if (what == "late") {
+      of(pid).program.is_late = true;
     } else if (what == "torch") {
       facts_.with_torch.push_back(pid);
     } else if (what == "lacks") {

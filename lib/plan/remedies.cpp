@@ -54,15 +54,16 @@ schedule::BatchShape cut_documents(const schedule::BatchShape& batch, int64_t bi
 // The shapes of `workload` cut to the other run's batch and length; accumulated where it accumulates.
 Workload workload_with(Workload workload, const RunConfig& to) {
   const auto cut = [&](schedule::BatchShape& batch, int64_t rows) {
+    const auto most = [&](int64_t length) { return data::padded_length(length, to.pad_to_multiple_of); };
     const schedule::BatchShape smaller =
-        schedule::whole_batch(std::min(batch.rows, rows), std::min(batch.length, to.max_length));
+        schedule::whole_batch(std::min(batch.rows, rows), std::min(batch.length, most(to.max_length)));
     if (batch.source_length > 0) {
-      const int64_t length = std::min(batch.length, config::target_length(to));
+      const int64_t length = std::min(batch.length, most(config::target_length(to)));
       batch = {smaller.rows,
                length,
                std::min(batch.targets, smaller.rows * length),
                {},
-               std::min(batch.source_length, to.max_length)};
+               std::min(batch.source_length, most(to.max_length))};
     } else if (!batch.document_lengths.empty()) {
       batch = cut_documents(batch, rows, to.max_length);
     } else if (smaller.rows < batch.rows || smaller.length < batch.length) {

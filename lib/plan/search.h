@@ -93,7 +93,7 @@ struct Advice {
   std::vector<Combination> fitting;  // the fastest of each method and precision that fits, best first; by formula,
                                      // in bytes and time, where the dry runs were used up
   std::optional<Combination> smallest;  // where nothing fits: it, by formula, proved too large
-  // Where nothing fits that GPUs have run, but something else does: the smallest of what they have run.
+  // Where nothing fits that GPUs have run: the smallest of what they have run.
   std::optional<Combination> smallest_tried;
   std::optional<Combination> untried;  // expected to be faster than best, by less than makes up for being untried
   std::optional<std::vector<std::string>> enough;  // known GPUs on which the smallest, or the smallest that GPUs have
@@ -109,9 +109,10 @@ inline constexpr double kClearlyFaster = 0.9;
 // Over all combinations of techniques, turn by turn. Of the first turn the order is: the least change to the run's
 // updates, then the least expected time. What is of the second (Turn::kUntried) is the answer where nothing of the
 // first fits but what changes the update's rule, or where it is clearly faster and changes no more; there the least
-// time decides, with another rule last. The last turn comes where nothing fits yet. So "nothing fits" is said of all
-// three. What is declared of a step's time leaves some bytes out, so that the fastest is played until the one that is
-// fastest has been: its time is then the one that `estimate` tells. keep: groups of which the run's own technique stays
+// time decides, with another rule last. The last turn comes where nothing fits yet, or only with another rule. So
+// "nothing fits" is said of all three. What is declared of a step's time leaves some bytes out, so that the fastest is
+// played until the one that is fastest has been: its time is then the one that `estimate` tells. keep: groups of which
+// the run's own technique stays
 // ("method").
 Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep = {});
 

@@ -66,6 +66,7 @@ class TechniqueSearch {
   Advice of_turn(Turn turn) {
     turn_ = turn;
     advice_ = {};
+    families_.clear();
     take_families(turn);
     if (families_.empty()) return std::move(advice_);
     by_seconds_ = uses_seconds(families_);
@@ -112,9 +113,12 @@ class TechniqueSearch {
     return counted(std::move(next), answer);
   }
 
+  // More of them.
   void take_families(Turn turn) {
-    families_ = combinations_.of_turn(turn);
-    for (const Family& family : families_) advice_.combinations += static_cast<int64_t>(family.batches.size());
+    for (Family& family : combinations_.of_turn(turn)) {
+      advice_.combinations += static_cast<int64_t>(family.batches.size());
+      families_.push_back(std::move(family));
+    }
   }
 
   int64_t formula(Combination& combination) {

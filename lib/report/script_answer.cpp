@@ -236,7 +236,9 @@ std::optional<int64_t> ScriptAnswer::full() const {
 std::vector<std::string> ScriptAnswer::unknown() const {
   std::vector<std::string> reasons;
   for (const std::string& program : unfollowed) {
-    reasons.push_back("nothing is known of '" + program + "': a Python with -I, -E or -S does not load fathom's agent");
+    reasons.push_back("nothing is known of '" + program +
+                      "': a Python with -I, -E or -S does not load fathom's agent, " +
+                      "and torch must be where Python looks as it starts (PYTHONPATH)");
   }
   for (const int64_t rank : lost) {
     reasons.push_back("rank " + format_count(rank) + " was killed, or crashed, before it could tell what it took");

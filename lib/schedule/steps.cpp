@@ -82,9 +82,14 @@ void refuse_longer_texts(const arch::Architecture& architecture, const config::R
 BatchShape largest_batch(const config::RunConfig& config, const arch::Architecture& architecture) {
   refuse_longer_texts(architecture, config, config.max_length);
   const int64_t rows = config.per_device_train_batch_size;
-  if (!architecture.encoder) return whole_batch(rows, config.max_length, config.packing);
-  const int64_t length = config::target_length(config);
-  return {rows, length, checked_multiply(rows, length, "batch size × length"), {}, config.max_length};
+  const auto padded = [&](int64_t longest) { return data::padded_length(longest, config.pad_to_multiple_of); };
+  if (!architecture.encoder) {
+    BatchShape batch = whole_batch(rows, config.max_length, config.packing);
+    if (!config.packing) batch.length = padded(batch.length);
+    return batch;
+  }
+  const int64_t length = config::target_length(config), targets = checked_multiply(rows, length, "batch size × length");
+  return {rows, padded(length), targets, {}, padded(config.max_length)};
 }
 
 StepShape accumulated(const config::RunConfig& config, const BatchShape& batch) {

@@ -48,8 +48,12 @@ class EvaluationProgress {
 
 }  // namespace
 
-memory::Memory label(const Placement& placement) {
+void claim_workspaces(const Placement& placement) {
   if (placement.cuda != nullptr) placement.cuda->claim_workspaces();
+}
+
+memory::Memory label(const Placement& placement) {
+  claim_workspaces(placement);
   return placement.ledger->label();
 }
 
@@ -105,6 +109,7 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   // By batches, so that several processes, each of which takes its share, add up in the order of one.
   std::vector<double> losses(static_cast<size_t>(count)), targets(losses.size());
   for (int64_t index = placement_.rank(); index < count; index += placement_.processes()) {
+    claim_workspaces(placement_);
     const data::Batch batch = batch_at(index);
     losses[static_cast<size_t>(index)] = loss(put(batch), 1).item<double>();
     targets[static_cast<size_t>(index)] = static_cast<double>(batch.target_count);
@@ -133,6 +138,7 @@ Answers Evaluator::answer(int64_t count, const PromptsAt& prompts_at, const std:
   placement_.ledger->begin_phase(memory::Phase::kEvaluation);
   EvaluationProgress progress("answering", count);
   for (int64_t index = 0; index < count && result.complete; ++index) {
+    claim_workspaces(placement_);
     // Of each batch, so that none finds the copies of weights that the one before it made.
     const ops::AutocastScope autocast(placement_.device.type(), autocast_);
     for (std::vector<int32_t>& ids : continue_greedily(model_, prompts_at(index))) result.ids.push_back(std::move(ids));

@@ -30,6 +30,8 @@ struct Placement {
   bool is_first() const { return rank() == 0; }
 };
 
+// Claims what libraries have taken by now. Before each pass: of very many the ledger labels some unasked.
+void claim_workspaces(const Placement& placement);
 // Labels what happened since the last call.
 memory::Memory label(const Placement& placement);
 

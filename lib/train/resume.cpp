@@ -233,7 +233,9 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
                      " or its tokenizer has changed" +
                      remedy);
   }
-  if (!paths.empty()) log_info(in_words(paths) + ": what lies there is the same, by its fingerprint");
+  if (!paths.empty())
+    log_info(in_words(paths) +
+             ": what is read there is the same, by its fingerprint; what is trained comes from the checkpoint");
   tell_of_other_rates(found, state.optimizer_steps, config, inputs.train, rates);
 }
 

@@ -143,6 +143,7 @@ void Trainer::end() {
 
 at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round) {
   ledger::Ledger& ledger = *placement_.ledger;
+  claim_workspaces(placement_);
   begin(memory::Phase::kForward);
   if (holds_shares()) sharded_->begin_round(round);
   at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1, router_share);

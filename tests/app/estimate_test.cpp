@@ -203,6 +203,12 @@ TEST_F(Estimate, ProposesNoModelOfAnotherSize) {
   for (const char* name : {"google/gemma-3-4b-it", "gemma-3-27b", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"}) {
     EXPECT_THAT(told(name), AllOf(HasSubstr("text part"), HasSubstr("docs/models.md"))) << name;
   }
+  for (const char* name : {"google/gemma-3-4b-pt", "google/gemma-7b"}) {
+    EXPECT_THAT(told(name), Not(HasSubstr("hf download"))) << name;
+  }
+  for (const char* name : {"rinna/gemma-2-baku-2b", "some/llama-4bit-tuned"}) {
+    EXPECT_THAT(run("estimate " + std::string(name), "HF_HUB_CACHE=$PWD/none ").errors, HasSubstr("hf download"));
+  }
   EXPECT_THAT(run("estimate deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "HF_HUB_CACHE=$PWD/none ").errors,
               HasSubstr("hf download"));
   const std::string kept = "--inference --json";

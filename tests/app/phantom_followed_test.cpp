@@ -76,6 +76,19 @@ subprocess.run([sys.executable, "-c", 'import torch; y = torch.empty(50 << 30, d
       << outcome.errors;
 }
 
+// What a script finds behind the start of its Python has no stubs under it.
+TEST_F(FollowedProcesses, AreNotKnownWhereTorchIsFoundLater) {
+  const std::string find =
+      "import importlib.util as u, sys; at = u.find_spec('torch').origin; print(at[:at.rindex('/torch/')])";
+  const Outcome found = run("-c \"" + find + "\"", "", python_.string());
+  write("late.py", "import sys\nsys.path.insert(0, '" + found.output.substr(0, found.output.size() - 1) +
+                       "')\nimport torch\ntorch.empty(100 << 30, device='cuda', dtype=torch.uint8)\n");
+  const Json answer = answer_of("subprocess.run(['/usr/bin/python3', 'late.py'], env={}, check=False)");
+  EXPECT_EQ(answer.at("fits"), nullptr) << answer;
+  EXPECT_THAT(answer.at("unfollowed").get<std::vector<std::string>>(), Contains(HasSubstr("late.py")));
+  EXPECT_THAT(errors_, HasSubstr("PYTHONPATH"));
+}
+
 TEST_F(FollowedProcesses, AreSeparatedByAWait) {
   EXPECT_EQ(most(answer_of("subprocess.run(command(60))\nsubprocess.run(command(50))\ntake(70)")), Most(70, 1));
   EXPECT_EQ(most(answer_of("take(50)\ngive_back()\nsubprocess.run(command(60), timeout=60)\ntake(10)")), Most(60, 2))

@@ -138,6 +138,17 @@ TEST_F(PhantomTrain, EvaluatesBeforeTheFirstStepAloneAsPlanned) {
   }
 }
 
+// The ledger labels more than a million allocations in pieces.
+TEST_F(PhantomTrain, AddsUpVeryManyMicroBatchesAsPlanned) {
+  write_run(0);
+  write_ids("data.jsonl", 6'000);
+  const Outcome outcome = run(
+      "train run.yaml --phantom-gpu H100 per_device_train_batch_size=1 gradient_accumulation_steps=6000 max_steps=1 "
+      "save_strategy=no eval_strategy=no validation_file=null");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));
+}
+
 // Of a vocabulary that is large enough for it.
 TEST_F(PhantomTrain, AddsTheRowsOfATiedEmbeddingsGradientAsPlanned) {
   write_run(0);

@@ -91,6 +91,8 @@ TEST(Facts, NamesProgramsThatAreNotFollowed) {
   EXPECT_THAT(unfollowed("begins 1 0 0 1 python -I a.py\nforks 1 1 0\nforked 2 1 1\nends 1 0\n"),
               ElementsAre("python -I a.py"))
       << "a child of it may have torch";
+  EXPECT_THAT(unfollowed("begins 1 0 0 1 python a.py\nagent 1\nlate 1\nends 1 0\n"), ElementsAre("python a.py"))
+      << "its torch was not prepared for";
   EXPECT_THAT(unfollowed("begins 1 0 0 1 python -E a.py\nbegins 1 0 0 1 python b.py\nagent 1\n"),
               ElementsAre("python -E a.py"));
   EXPECT_THAT(unfollowed("begins 1 0 0 0 ./trainer\nends 1 1\n"), ElementsAre("./trainer"));

@@ -145,6 +145,11 @@ TEST_F(SearchTurns, TheMostRoomIsThatOfTheSmallest) {
   EXPECT_TRUE(roomy.best->proof->fits);
   EXPECT_LE(roomy.best->proof->need, fast.best->proof->need);
   EXPECT_NE(roomy.best->change, UpdateChange::kAnother);
+  // Where the last turn has nothing, and of all turns.
+  whole.run.loss_chunk_size = 64;
+  const Advice first = most_room_that_fits(whole, {"method", "loss"});
+  ASSERT_TRUE(first.best);
+  EXPECT_NE(first.best->turn, Turn::kLast);
   const Advice nothing = most_room_that_fits(question(12 * kGiB), {"method"});
   EXPECT_FALSE(nothing.best);
   ASSERT_TRUE(nothing.smallest && nothing.smallest->proof);

@@ -234,7 +234,9 @@ Judgement play(const RandomRun& run, Programs& programs, const fs::path& folder,
       one.reason = command.folder + ": " + one.reason;
     }
     all.above_bytes = std::max(all.above_bytes, one.above_bytes);
-    if (trial.within_plan && command.folder == "out" && !memory.is_null() && one.verdict != Verdict::kWrong) {
+    // The plan is of the first process; of several others may need more, and each refuses by itself.
+    if (trial.within_plan && !run.of_several() && command.folder == "out" && !memory.is_null() &&
+        one.verdict != Verdict::kWrong) {
       commands.push_back(within_plan(command, memory));
     }
     if (command.arguments.front() == "estimate" && one.verdict == Verdict::kExact) {

@@ -84,6 +84,19 @@ TEST(LargestBatch, IsAsLongAsTheRunTakesSamples) {
   EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20, true));
 }
 
+TEST(LargestBatch, IsPaddedAsTheRunsAre) {
+  config::RunConfig config;
+  config.per_device_train_batch_size = 3;
+  config.max_length = 20;
+  config.pad_to_multiple_of = 16;
+  arch::Architecture decoder, encoder;
+  encoder.encoder.emplace();
+  EXPECT_EQ(largest_batch(config, decoder), (BatchShape{3, 32, 57}));
+  EXPECT_EQ(largest_batch(config, encoder), (BatchShape{3, 32, 60, {}, 32}));
+  config.packing = true;
+  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20, true));
+}
+
 TEST(LargestBatch, IsRefusedBeyondLearnedPositions) {
   config::RunConfig config = config_of(3, 1, 1);
   arch::Architecture learned;

@@ -76,6 +76,11 @@ class Watcher:
         execute = spec.loader.exec_module
 
         def exec_module(module):
+            stubs = stubs_for(spec)
+            if stubs and os.path.join(stubs, "libcuda.so.1") not in preloaded():
+                tell("late")
+                raise ImportError("fathom phantom: this torch lies where Python did not look for it as it started; "
+                                  "name its folder in PYTHONPATH")
             tell("torch")
             execute(module)
             sys.meta_path.remove(cls)

@@ -47,7 +47,7 @@ def tell_before_end(agent):
 
         @functools.wraps(become)
         def becoming(path, *others, become=become):
-            if os.access(path, os.X_OK):  # one of several places where the program is looked for
+            if isinstance(path, int) or os.access(path, os.X_OK):  # one of several places where the program is looked for
                 agent.report()
                 agent.reported_by = None
             return become(path, *others)
@@ -62,7 +62,8 @@ def tell_waits(stubs):
     @functools.wraps(wait)
     def waiting(process, timeout=None):
         status = wait(process, timeout=timeout)
-        stubs.follow_waited(process.pid)
+        if timeout is None:  # else it might have gone on
+            stubs.follow_waited(process.pid)
         return status
 
     @functools.wraps(join)
