@@ -15,6 +15,9 @@ inline int64_t shard_size(const RunConfig& run) {
   return run.dp_shard_size > 0 ? run.dp_shard_size : run.num_processes / run.dp_replicate_size;
 }
 
+// Whether a process holds a share of the model, not all of it.
+inline bool is_shared(const RunConfig& run) { return run.num_processes > 1 && run.strategy == Strategy::kFsdp; }
+
 // Copies of the model.
 inline int64_t replicas(const RunConfig& run) { return run.num_processes / shard_size(run); }
 
