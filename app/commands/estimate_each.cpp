@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "config/text.h"
 #include "plan/bound.h"
 #include "plan/memory_keys.h"
 #include "plan/outlook.h"
@@ -27,6 +28,9 @@ Settings settings_of(const std::string& line) {
     if (plan::memory_key(key) != plan::MemoryKey::kSearched) {
       throw UsageError("--each: '" + word.substr(0, 64) + "' sets nothing that `fathom advise` varies",
                        "set it for all lines, behind the command");
+    }
+    if (!config::is_printable_text(word)) {
+      throw UsageError("--each: the value of " + key + " is no text in UTF-8", "write it as in a config");
     }
     settings.push_back(word);
   }

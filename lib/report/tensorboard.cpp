@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace fathom::report {
 namespace {
 
@@ -66,7 +68,9 @@ std::string event_record(double wall_time, int64_t step, const Scalars& scalars)
 
 EventFile::EventFile(const std::filesystem::path& output_dir, const LogMark& kept)
     : RunLog(output_dir / "events.out.tfevents.fathom", kept) {
-  if (mark().bytes == 0) RunLog::append(version_record(now()));
+  if (mark().bytes > 0) return;
+  RunLog::append(version_record(now()));
+  if (const std::string why = failure(); !why.empty()) throw Error(why);
 }
 
 void EventFile::append(int64_t step, const Scalars& scalars) { RunLog::append(event_record(now(), step, scalars)); }
