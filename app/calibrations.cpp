@@ -66,10 +66,9 @@ std::string cpu_name() {
   return model.empty() ? "CPU" : model;
 }
 
-std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::Architecture& architecture,
-                                               int64_t threads) {
+std::optional<plan::Throughput> cpu_throughput(const arch::Run& run, int64_t threads) {
   const auto calibration = calibration_of(cpu_name());
-  return calibration ? plan::throughput_of(*calibration, run, architecture, threads) : std::nullopt;
+  return calibration ? plan::throughput_of(*calibration, run, threads) : std::nullopt;
 }
 
 std::string operator_times_of(const std::string& device) {

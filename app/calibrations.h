@@ -23,8 +23,7 @@ std::optional<plan::Calibration> calibration_of(const std::string& device);
 std::string cpu_name();
 
 // What this CPU does in a second in a run with so many threads; nullopt: not calibrated.
-std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::Architecture& architecture,
-                                               int64_t threads);
+std::optional<plan::Throughput> cpu_throughput(const arch::Run& run, int64_t threads);
 // The table of what operators take on a GPU, as the driver names it, as JSON (plan/operator_times.h): the one that was
 // measured on this machine, else the one that comes with the program; empty: there is none. A damaged one counts as
 // none, with a warning.

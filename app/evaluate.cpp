@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/model.h"
+#include "checkpoint/adapter.h"
 #include "schedule/steps.h"
 #include "train/inputs.h"
 #include "train/score.h"
@@ -23,8 +24,8 @@ MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& inv
     return schedule::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)],
                               schedule::padding_id(inputs));
   };
-  const model::ModelOptions options = options_for_use(invocation, config, inputs.architecture, session.placement);
-  train::Evaluator evaluator(config, inputs.architecture, options, capacity, session.placement);
+  const arch::Run run = checkpoint::resolve_adapted(config, inputs.architecture);
+  train::Evaluator evaluator(run, options_for_use(invocation, run, session.placement), capacity, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);
   const auto start = std::chrono::steady_clock::now();
   MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at), std::nullopt, inputs.validation.size()};

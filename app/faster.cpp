@@ -33,9 +33,9 @@ bool has_few_shapes(const std::vector<schedule::StepShape>& steps) {
 
 }  // namespace
 
-std::vector<Faster> faster_settings(const config::RunConfig& run, const arch::Architecture& architecture,
-                                    const config::GpuSpec& gpu, const plan::Plan& plan, const plan::Outlook& outlook,
-                                    const plan::OutlookQuestion& question, const PlanOf& plan_of) {
+std::vector<Faster> faster_settings(const arch::Run& run, const config::GpuSpec& gpu, const plan::Plan& plan,
+                                    const plan::Outlook& outlook, const plan::OutlookQuestion& question,
+                                    const PlanOf& plan_of) {
   std::vector<Faster> faster;
   const bool can_tell = plan.throughput && outlook.step && outlook.fits && plan.seconds < kLongestPlan;
   if (!can_tell || !has_few_shapes(question.steps)) return faster;
@@ -43,18 +43,20 @@ std::vector<Faster> faster_settings(const config::RunConfig& run, const arch::Ar
   of_a_step.steps.clear();
   double best = outlook.step->seconds();
   for (const auto& [cudnn, graphs] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)}) {
-    config::RunConfig changed = run;
-    if (cudnn && run.attn_implementation == config::Attention::kFlash) {
-      changed.attn_implementation = config::Attention::kCudnn;
+    config::RunConfig config = run.config;
+    if (cudnn && config.attn_implementation == config::Attention::kFlash) {
+      config.attn_implementation = config::Attention::kCudnn;
     }
-    changed.cuda_graphs = run.cuda_graphs || graphs;
-    const bool with_cudnn = changed.attn_implementation != run.attn_implementation;
-    const bool with_graphs = changed.cuda_graphs != run.cuda_graphs;
+    config.cuda_graphs = config.cuda_graphs || graphs;
+    const bool with_cudnn = config.attn_implementation != run.config.attn_implementation;
+    const bool with_graphs = config.cuda_graphs != run.config.cuda_graphs;
     if (with_cudnn != cudnn || with_graphs != graphs) continue;
-    if (!keeps_rules(changed) || !why_not_on(gpu, changed, architecture).empty()) continue;
+    if (!keeps_rules(config)) continue;
+    const arch::Run changed = arch::resolve(config, run.architecture);
+    if (!why_not_on(gpu, changed).empty()) continue;
     try {
       const plan::Plan other = plan_of(changed);
-      const plan::Outlook ahead = plan::look_ahead(architecture, changed, other, of_a_step);
+      const plan::Outlook ahead = plan::look_ahead(changed, other, of_a_step);
       if (!ahead.fits || !ahead.step || ahead.step->seconds() > kWorthwhile * best) continue;
       best = std::min(best, ahead.step->seconds());
       const std::string of_cudnn = cudnn ? "attn_implementation: cudnn" : "";

@@ -17,15 +17,15 @@ struct Faster {
   int64_t reserved = 0;  // at most, by the GPU's allocator
 };
 
-using PlanOf = std::function<plan::Plan(const config::RunConfig&)>;
+using PlanOf = std::function<plan::Plan(const arch::Run&)>;
 
 // Of cuDNN's attention, CUDA graphs and both, those whose plan, made by plan_of, fits and ends a step at least a
 // twentieth sooner than what comes before. Nothing where the GPU's operators were not measured, where batches have many
 // shapes, each of which has to be prepared, nor where the plan itself took long. question: of the plan's own
 // outlook.
-std::vector<Faster> faster_settings(const config::RunConfig& run, const arch::Architecture& architecture,
-                                    const config::GpuSpec& gpu, const plan::Plan& plan, const plan::Outlook& outlook,
-                                    const plan::OutlookQuestion& question, const PlanOf& plan_of);
+std::vector<Faster> faster_settings(const arch::Run& run, const config::GpuSpec& gpu, const plan::Plan& plan,
+                                    const plan::Outlook& outlook, const plan::OutlookQuestion& question,
+                                    const PlanOf& plan_of);
 
 // Empty where there are none.
 std::string describe_faster(const std::vector<Faster>& faster, const plan::Outlook& outlook);

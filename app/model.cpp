@@ -45,10 +45,9 @@ config::RunConfig config_with_adapter(const ModelUse& invocation) {
   return config;
 }
 
-model::ModelOptions options_for_use(const ModelUse& invocation, const config::RunConfig& config,
-                                    const arch::Architecture& architecture, const train::Placement& placement) {
-  if (!config.adapter_name_or_path.empty()) checkpoint::table_of(config.adapter_name_or_path, architecture, config);
-  model::ModelOptions options = train::model_options(config, architecture, placement);
+model::ModelOptions options_for_use(const ModelUse& invocation, const arch::Run& run,
+                                    const train::Placement& placement) {
+  model::ModelOptions options = train::model_options(run, placement);
   if (invocation.activations != "int8") return options;
   if (!options.parameters.base_scheme) options.parameters.base_scheme = quant::Scheme::kInt8;
   if (*options.parameters.base_scheme != quant::Scheme::kInt8) {
@@ -56,7 +55,7 @@ model::ModelOptions options_for_use(const ModelUse& invocation, const config::Ru
                          std::string(quant::name_of(*options.parameters.base_scheme)),
                      "leave --activations out, or take the folder before it was quantized");
   }
-  check_sides(architecture, placement.device);
+  check_sides(run.architecture, placement.device);
   options.int8_activations = true;
   return options;
 }

@@ -3,7 +3,7 @@
 
 #include "app/session.h"
 #include "app/shared_options.h"
-#include "arch/architecture.h"
+#include "arch/run.h"
 #include "model/decoder.h"
 #include "schedule/inputs.h"
 
@@ -14,8 +14,8 @@ std::filesystem::path adapter_of(const ModelUse& invocation);
 // The command's config, with the settings of its adapter if it names one.
 config::RunConfig config_with_adapter(const ModelUse& invocation);
 // How the command wants its model built. Throws UsageError where --activations cannot be had.
-model::ModelOptions options_for_use(const ModelUse& invocation, const config::RunConfig& config,
-                                    const arch::Architecture& architecture, const train::Placement& placement);
+model::ModelOptions options_for_use(const ModelUse& invocation, const arch::Run& run,
+                                    const train::Placement& placement);
 // Fills the model from the folder, and from the adapter if one is named.
 void load_weights(model::Decoder& model, const ModelUse& invocation, const weights::ModelFolder& folder);
 

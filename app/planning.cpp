@@ -10,7 +10,6 @@
 #include "app/machine.h"
 #include "app/phantom_children.h"
 #include "app/waiting.h"
-#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -50,9 +49,10 @@ play::AskPhantom ask_phantom_children() {
   return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
-std::string lost_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
+std::string lost_updates(const arch::Run& run) {
+  const config::RunConfig& config = run.config;
   const bool saves_modules = config.method == config::Method::kLora && !config.modules_to_save.empty();
-  if (saves_modules && arch::precision_of(architecture, config).stored == DType::kBF16) {
+  if (saves_modules && run.precision.stored == DType::kBF16) {
     return "what modules_to_save trains lies in BF16 and is rounded to nearest, which loses most updates at usual "
            "learning rates (docs/optimizers.md): set dtype: float32";
   }
@@ -62,25 +62,25 @@ std::string lost_updates(const config::RunConfig& config, const arch::Architectu
          std::string(config::row_of(config.optim).is_adamw ? "" : ", with optim: adamw or adamw_8bit");
 }
 
-void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
-  if (const std::string lost = lost_updates(config, architecture); !lost.empty()) log_warning(lost);
+void warn_of_lost_updates(const arch::Run& run) {
+  if (const std::string lost = lost_updates(run); !lost.empty()) log_warning(lost);
 }
 
-void tell_of_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
-  warn_of_lost_updates(config, architecture);
-  if (!config.optimizer_in_backward) return;
+void tell_of_updates(const arch::Run& run) {
+  warn_of_lost_updates(run);
+  if (!run.config.optimizer_in_backward) return;
   log_info("max_grad_norm is 0: with optimizer_in_backward no gradient is left to scale once the norm of all is known");
 }
 
-std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
-                       const arch::Architecture& architecture) {
+std::string why_not_on(const config::GpuSpec& gpu, const arch::Run& run) {
+  const config::RunConfig& config = run.config;
   if (config.attn_implementation == config::Attention::kCudnn) {
     const std::string remedy = "; set attn_implementation: flash";
     if (gpu.compute_capability != "9.0") {
       return gpu.name + " has compute capability " + gpu.compute_capability +
              ": what cuDNN's attention takes is known of 9.0 alone" + remedy;
     }
-    if (!footprint::knows_cudnn(size_of(arch::precision_of(architecture, config).computed), architecture.head_dim())) {
+    if (!footprint::knows_cudnn(size_of(run.precision.computed), run.architecture.head_dim())) {
       return std::string("attn_implementation: cudnn ") + footprint::kCudnnKnows + ", as this run does not" + remedy;
     }
   }
@@ -91,7 +91,7 @@ std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& conf
   if (config.fp8 && config.cuda_graphs && gpu.compute_capability == "8.9") {
     return gpu.name + ": products in FP8 cannot be recorded on compute capability 8.9; set cuda_graphs: false";
   }
-  const bool in_bf16 = arch::precision_of(architecture, config).computed == DType::kBF16;
+  const bool in_bf16 = run.precision.computed == DType::kBF16;
   if (!in_bf16 || config::has_bf16(gpu.compute_capability)) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +
          ") does not multiply in BF16, as this run would; set fp16: true" +
@@ -114,65 +114,63 @@ play::GpuRoom with_operator_times(play::GpuRoom room, const config::RunConfig& c
 }
 
 plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room, const play::AskPhantom& ask) {
-  const std::string why = why_not_on(room.gpu, subject.config, subject.architecture);
+  const std::string why = why_not_on(room.gpu, subject.run);
   if (!why.empty()) throw UsageError(why);
-  plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, subject.config), ask);
+  plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, subject.run.config), ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
-    plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.architecture));
+    plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.run));
   }
   return plan;
 }
 
 plan::Plan plan_for_cpu(const play::Subject& subject, int64_t processes_here) {
   plan::Plan plan = play::plan_cpu(subject, available_memory_bytes() / processes_here);
-  plan::bound_by_budget(plan.target, subject.config.memory_budget);
+  plan::bound_by_budget(plan.target, subject.run.config.memory_budget);
   return plan;
 }
 
-config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset) {
-  config::RunConfig planned = schedule::without_late_evaluations(config, dataset);
-  if (planned.eval_strategy != config.eval_strategy) {
+arch::Run planned_run(const arch::Run& run, const data::Dataset& dataset) {
+  const config::RunConfig planned = schedule::without_late_evaluations(run.config, dataset);
+  if (planned.eval_strategy != run.config.eval_strategy) {
     log_warning(
-        "the run ends before step " + std::to_string(schedule::evaluation_steps(config)) +
+        "the run ends before step " + std::to_string(schedule::evaluation_steps(run.config)) +
         ", after which it would be evaluated for the first time: lower eval_steps, or set eval_strategy: epoch");
   }
-  return planned;
+  return arch::resolve(planned, run.architecture);
 }
 
-plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Architecture& architecture) {
-  return ops::widens_products(ops::scalar_type(arch::precision_of(architecture, config).computed)) ? kWidening
-                                                                                                   : plan::Slowdown{};
+plan::Slowdown slowdown_on_cpu(const arch::Run& run) {
+  return ops::widens_products(ops::scalar_type(run.precision.computed)) ? kWidening : plan::Slowdown{};
 }
 
-void warn_of_widening(const config::RunConfig& config, const arch::Architecture& architecture) {
-  const DType type = arch::precision_of(architecture, config).computed;
+void warn_of_widening(const arch::Run& run) {
+  const DType type = run.precision.computed;
   if (!ops::widens_products(ops::scalar_type(type))) return;
   log_warning(
       std::string("this CPU has no instructions for products in ") + (type == DType::kF16 ? "FP16" : "BF16") +
       ", which go through FP32: 16 bits save memory here, not time (faster: dtype: float32, without bf16 and fp16)");
 }
 
-config::RunConfig planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
-                              const Session& session) {
+arch::Run planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session) {
+  const arch::Run run = arch::resolve(config, inputs.architecture);
   warn_of_unread_validation(config, inputs);
-  tell_of_updates(config, inputs.architecture);
-  if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.architecture);
-  return planned_config(config, inputs.train);
+  tell_of_updates(run);
+  if (session.placement.cuda == nullptr) warn_of_widening(run);
+  return planned_run(run, inputs.train);
 }
 
-plan::Plan plan_of(const config::RunConfig& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
+plan::Plan plan_of(const arch::Run& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
                    const Session& session, const Invocation& invocation) {
   const play::Subject subject{
-      planned, inputs.architecture, *inputs.folder,
-      plan::make_workload(
-          planned, inputs.architecture,
-          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
-                                  schedule::played_on(session.placement.cuda != nullptr), session.placement.rank()))};
+      planned, *inputs.folder,
+      plan::make_workload(planned, schedule::make_schedule(planned, inputs.train, inputs.validation, start,
+                                                           schedule::played_on(session.placement.cuda != nullptr),
+                                                           session.placement.rank()))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject, session.processes_here);
   const Waiting waiting("planning");
   const OwnGpu own = own_gpu(session, invocation);
   const play::GpuRoom room{.gpu = own.gpu, .taken_bytes = own.taken_bytes};
-  plan::Plan plan = plan_for_gpu(subject, with_operator_times(room, planned));
+  plan::Plan plan = plan_for_gpu(subject, with_operator_times(room, planned.config));
   plan.target.phantom = session.phantom;
   return plan;
 }
@@ -188,18 +186,17 @@ OwnGpu own_gpu(const Session& session, const Invocation& invocation) {
   return {gpu, gpu.memory_bytes - session.placement.cuda->free_bytes() - session.taken_by_nccl};
 }
 
-void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config,
-                            const arch::Architecture& architecture, bool force) {
+void refuse_what_cannot_fit(const plan::Plan& plan, const arch::Run& run, bool force) {
   if (force || plan::missing_bytes(plan) == 0) return;
   const auto gpus = config::load_gpus(gpus_file());
   const auto listed = std::find_if(gpus.begin(), gpus.end(), [&](const auto& each) {
     return plan.gpu && (each.first == plan.target.name || each.second.product == plan.target.name);
   });
-  const auto throughput = [&](const config::RunConfig& run) {
-    return listed == gpus.end() ? std::nullopt : plan::throughput_of(listed->second, run, architecture);
+  const auto throughput = [&](const arch::Run& changed) {
+    return listed == gpus.end() ? std::nullopt : plan::throughput_of(listed->second, changed);
   };
   throw Error(
-      plan::describe_misfit(plan, config, architecture, throughput) +
+      plan::describe_misfit(plan, run, throughput) +
       "\n`fathom advise` finds the largest batch, length or rank that fits, and the fastest settings; --force runs "
       "it anyway");
 }

@@ -13,23 +13,22 @@ namespace fathom::app {
 // Asks child processes of this program, which start at the first question and end with the last copy of this function.
 play::AskPhantom ask_phantom_children();
 
-// What a plan counts of a config: without evaluations that the run ends before, of which a warning tells.
-config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset);
+// What a plan counts of a run: no evaluations that it ends before, of which a warning tells.
+arch::Run planned_run(const arch::Run& run, const data::Dataset& dataset);
 
 // What a run loses that rounds weights in BF16 to nearest, and what to do: full training
 // (config::rounds_weights_to_nearest), or what modules_to_save trains. Empty: nothing.
-std::string lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
-void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
+std::string lost_updates(const arch::Run& run);
+void warn_of_lost_updates(const arch::Run& run);
 // That, and that gradients are not clipped where they cannot be.
-void tell_of_updates(const config::RunConfig& config, const arch::Architecture& architecture);
+void tell_of_updates(const arch::Run& run);
 // Why a GPU does not run the run, and what to do; empty: it does. Of BF16 on GPUs without it.
-std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
-                       const arch::Architecture& architecture);
+std::string why_not_on(const config::GpuSpec& gpu, const arch::Run& run);
 
 // Warns of a run that computes in 16 bits for which this CPU has no instructions.
-void warn_of_widening(const config::RunConfig& config, const arch::Architecture& architecture);
+void warn_of_widening(const arch::Run& run);
 // Of what the run does in 16 bits, where this CPU has no instructions for them.
-plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Architecture& architecture);
+plan::Slowdown slowdown_on_cpu(const arch::Run& run);
 
 // The session's GPU, and what of its memory others and this process's context have taken.
 struct OwnGpu {
@@ -45,11 +44,10 @@ play::GpuRoom with_operator_times(play::GpuRoom room, const config::RunConfig& c
 
 // What plan_of counts of the run's config, after warnings of what the run loses and of what it has for nothing: once,
 // however often it is planned then.
-config::RunConfig planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
-                              const Session& session);
+arch::Run planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session);
 // The plan of a run on the session's device, of this process; on CUDA a child process over the stub libraries plays it,
 // within the memory that is free on the device now.
-plan::Plan plan_of(const config::RunConfig& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
+plan::Plan plan_of(const arch::Run& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
                    const Session& session, const Invocation& invocation);
 // What NCCL takes of a GPU in the run, with as many channels as the environment allows it.
 plan::Communicators communicators_on(const config::GpuSpec& gpu, const config::RunConfig& config);
@@ -62,8 +60,7 @@ plan::Plan plan_for_cpu(const play::Subject& subject, int64_t processes_here);
 
 // Throws Error if the plan does not fit its target, unless forced: it names the component to blame and the settings
 // that would help most.
-void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config,
-                            const arch::Architecture& architecture, bool force);
+void refuse_what_cannot_fit(const plan::Plan& plan, const arch::Run& run, bool force);
 // Throws Error where what is to lie in the host's memory for the GPU is more than it has left.
 void refuse_what_the_host_cannot_hold(const plan::Plan& plan, bool force);
 

@@ -3,7 +3,6 @@
 
 #include "app/installation.h"
 #include "app/machine.h"
-#include "arch/precision.h"
 #include "base/file.h"
 #include "base/writable.h"
 #include "config/load.h"
@@ -14,17 +13,17 @@
 namespace fathom::app {
 namespace {
 
-Json run_facts(const Invocation& invocation, const arch::Architecture& architecture) {
-  const config::RunConfig& config = invocation.config;
+Json run_facts(const arch::Run& run, const std::string& command_line) {
+  const config::RunConfig& config = run.config;
   const std::filesystem::path model = config.model_name_or_path;
   Json facts = {{"model", model.parent_path() == models_folder() ? model.filename().string() : model.string()},
                 {"method", config.method == config::Method::kFull ? "full" : "lora"}};
-  facts["dtype"] = dtype_name(arch::precision_of(architecture, config).stored);
+  facts["dtype"] = dtype_name(run.precision.stored);
   facts["bf16"] = config.bf16;
   facts["fp16"] = config.fp16;
   facts["tf32"] = config.tf32;
   facts["seconds"] = nullptr;
-  facts["command"] = invocation.command_line;
+  facts["command"] = command_line;
   facts["version"] = version();
   facts.update(facts_of_now());
   return facts;
@@ -32,10 +31,10 @@ Json run_facts(const Invocation& invocation, const arch::Architecture& architect
 
 }  // namespace
 
-void write_run_report(const Invocation& invocation, const arch::Architecture& architecture,
-                      const plan::Comparison& comparison, Json memory, const std::optional<RunEnd>& end) {
-  const std::filesystem::path folder = invocation.config.output_dir;
-  memory["run"] = run_facts(invocation, architecture);
+void write_run_report(const arch::Run& run, const std::string& command_line, const plan::Comparison& comparison,
+                      Json memory, const std::optional<RunEnd>& end) {
+  const std::filesystem::path folder = run.config.output_dir;
+  memory["run"] = run_facts(run, command_line);
   if (end) {
     memory["run"]["seconds"] = end->seconds;
     memory["run"]["kept_step"] = end->kept_step ? Json(*end->kept_step) : Json(nullptr);
@@ -64,13 +63,13 @@ void EarlierReport::put_back() const {
   for (const auto& [name, content] : files_) write_file_atomically(folder_ / name, content);
 }
 
-void write_plan_page(const std::filesystem::path& file, const Invocation& invocation, const config::RunConfig& config,
-                     const arch::Architecture& architecture, const plan::Plan& plan, Json memory) {
+void write_plan_page(const std::filesystem::path& file, const arch::Run& run, const std::string& command_line,
+                     const plan::Plan& plan, Json memory) {
   page::RunRecord record;
-  record.name = std::filesystem::path(config.model_name_or_path).filename().string();
-  record.config = config::to_yaml(config);
+  record.name = std::filesystem::path(run.config.model_name_or_path).filename().string();
+  record.config = config::to_yaml(run.config);
   record.memory = std::move(memory);
-  record.memory["run"] = run_facts(invocation, architecture);
+  record.memory["run"] = run_facts(run, command_line);
   record.memory["run"]["kind"] = "plan";
   if (!plan.timeline.blocks.empty()) record.predicted = plan.timeline;
   write_file_atomically(file, page::report_page(record));

@@ -6,8 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/invocation.h"
-#include "arch/architecture.h"
+#include "arch/run.h"
 #include "base/json.h"
 #include "plan/plan.h"
 
@@ -23,8 +22,8 @@ struct RunEnd {
 // Writes them into output_dir, each whole or not at all; `memory` is what memory.json says of the comparison, to which
 // the run's own facts are added. Before the run, with the plan alone and no end, it writes no page: an interrupted run
 // has its prediction, from which `fathom report` makes one.
-void write_run_report(const Invocation& invocation, const arch::Architecture& architecture,
-                      const plan::Comparison& comparison, Json memory, const std::optional<RunEnd>& end = std::nullopt);
+void write_run_report(const arch::Run& run, const std::string& command_line, const plan::Comparison& comparison,
+                      Json memory, const std::optional<RunEnd>& end = std::nullopt);
 
 // What a run's folder said of it before it was continued there: put back where no step was left, so that its
 // measurements are not lost for none.
@@ -40,8 +39,8 @@ class EarlierReport {
   std::map<std::string, std::string> files_;  // by name
 };
 
-// A page of the plan of `config` alone, for `estimate`; memory: as `estimate --json` tells it.
-void write_plan_page(const std::filesystem::path& file, const Invocation& invocation, const config::RunConfig& config,
-                     const arch::Architecture& architecture, const plan::Plan& plan, Json memory);
+// A page of the run's plan alone, for `estimate`; memory: as `estimate --json` tells it.
+void write_plan_page(const std::filesystem::path& file, const arch::Run& run, const std::string& command_line,
+                     const plan::Plan& plan, Json memory);
 
 }  // namespace fathom::app

@@ -19,8 +19,7 @@ class StepTimes {
  public:
   // What is expected of the session's device: as calibrated for the CPU, as the plan has it or as listed for a GPU; of
   // a phantom nothing.
-  StepTimes(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session,
-            const plan::Plan& plan);
+  StepTimes(const arch::Run& run, const schedule::RunInputs& inputs, const Session& session, const plan::Plan& plan);
 
   // One line: "Expected, by …", or how an expectation can be had; nothing of a phantom.
   std::string forecast() const;
@@ -30,10 +29,9 @@ class StepTimes {
   report::StepTimes sums(const plan::StepParts<double>& phase_seconds) const;
 
  private:
-  const config::RunConfig& config_;
+  const arch::Run& run_;
   config::Device device_;
   bool phantom_;
-  const arch::Architecture& architecture_;
   std::optional<plan::Throughput> throughput_;
   std::vector<schedule::StepShape> steps_;
   std::vector<std::pair<int64_t, double>> measured_;

@@ -2,6 +2,7 @@
 #include "app/strategy.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -47,20 +48,28 @@ void refuse_what_fsdp_does_not_take(const config::RunConfig& run, const std::str
 
 }  // namespace
 
-plan::Plan plan_with_strategy(config::RunConfig& run, dist::Group* group, const PlanRun& plan) {
-  if (run.strategy != config::Strategy::kAuto) return plan(run);
-  run.strategy = config::Strategy::kDdp;
-  plan::Plan whole = plan(run);
-  const std::string why = why_not_ddp(whole, group);
+Planned plan_with_strategy(arch::Run run, dist::Group* group, const PlanRun& plan) {
+  const auto planned = [&plan](arch::Run candidate) {
+    plan::Plan made = plan(candidate);
+    return Planned{std::move(candidate), std::move(made)};
+  };
+  if (run.config.strategy != config::Strategy::kAuto) return planned(std::move(run));
+  Planned whole = planned(arch::resolve(with_strategy(run.config, config::Strategy::kDdp), run.architecture));
+  const std::string why = why_not_ddp(whole.plan, group);
   if (why.empty()) {
     log_info("strategy: auto takes ddp: with it " + name_of(0, group) + " needs " +
-             of_capacity(plan::needed_bytes(whole), whole.target));
+             of_capacity(plan::needed_bytes(whole.plan), whole.plan.target));
     return whole;
   }
-  run.strategy = config::Strategy::kFsdp;
-  refuse_what_fsdp_does_not_take(run, why);
+  const config::RunConfig shared = with_strategy(run.config, config::Strategy::kFsdp);
+  refuse_what_fsdp_does_not_take(shared, why);
   log_info("strategy: auto takes fsdp: " + why);
-  return plan(run);
+  return planned(arch::resolve(shared, run.architecture));
+}
+
+config::RunConfig with_strategy(config::RunConfig config, config::Strategy strategy) {
+  config.strategy = strategy;
+  return config;
 }
 
 }  // namespace fathom::app

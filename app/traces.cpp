@@ -11,20 +11,19 @@
 
 namespace fathom::app {
 
-PlannedEvents::PlannedEvents(const config::RunConfig& planned, const schedule::RunInputs& inputs,
-                             const schedule::Start& start, const Session& session, const Invocation& invocation)
+PlannedEvents::PlannedEvents(const arch::Run& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
+                             const Session& session, const Invocation& invocation)
     : session_(session), invocation_(invocation) {
   if (invocation.planned_trace.empty()) return;
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  const schedule::Schedule schedule = schedule::make_schedule(planned, inputs.architecture, inputs.train,
-                                                              inputs.validation, start, kAll, session.placement.rank());
+  const schedule::Schedule schedule =
+      schedule::make_schedule(planned, inputs.train, inputs.validation, start, kAll, session.placement.rank());
   are_there_ = schedule.all_events && schedule.answers.empty();
   if (are_there_) {
     const Waiting waiting("planning each event");
-    const play::Subject subject{planned, inputs.architecture, *inputs.folder,
-                                plan::make_workload(planned, inputs.architecture, schedule)};
+    const play::Subject subject{planned, *inputs.folder, plan::make_workload(planned, schedule)};
     const OwnGpu own = own_gpu(session, invocation);
-    play::plan_events(subject, beside_communicators({.gpu = own.gpu, .taken_bytes = own.taken_bytes}, planned),
+    play::plan_events(subject, beside_communicators({.gpu = own.gpu, .taken_bytes = own.taken_bytes}, planned.config),
                       ask_phantom_children(), invocation.planned_trace.string());
   } else {
     log_warning(std::string("the events of this run are not planned: ") +

@@ -17,7 +17,7 @@ class PlannedEvents {
   // Where the invocation names a file for them, plays the whole run from `start` on a phantom of the session's GPU. Of
   // a run whose order is too long, or whose answers tell how many passes they take, a warning says that they are not
   // planned. Every rank makes one, and waits for the others. planned: as plan_of has it.
-  PlannedEvents(const config::RunConfig& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
+  PlannedEvents(const arch::Run& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
                 const Session& session, const Invocation& invocation);
 
   // Ends the run's trace. Events of segments count where a phantom hands out the addresses that it was planned with.

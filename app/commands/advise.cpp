@@ -58,9 +58,9 @@ int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfi
 report::AdviceSubject subject_of(Planner& planner, const plan::Question& question, const Advise& invocation) {
   report::AdviceSubject subject{question, {}, planner.why_not(), planner.free_bytes(), planner.desktop_bytes()};
   if (invocation.is_model) {
-    subject.defaults = report::describe_defaults(invocation.words.overrides, question.run, question.architecture);
+    subject.defaults = report::describe_defaults(invocation.words.overrides, question.run);
   }
-  if (subject.as_it_is_refused.empty()) subject.as_it_is = question.prove(question.run);
+  if (subject.as_it_is_refused.empty()) subject.as_it_is = question.prove(question.run.config);
   return subject;
 }
 
@@ -69,7 +69,7 @@ void advise_value(plan::Vary vary, Planner& planner, const plan::Question& quest
   const report::AdviceSubject subject = subject_of(planner, question, invocation);
   const int64_t lowest = vary == plan::Vary::kLength ? shortest_length(planner.inputs()) : 1;
   const plan::Largest largest =
-      plan::largest_that_fits(vary, {lowest, limit_of(vary, planner, question.run)}, question);
+      plan::largest_that_fits(vary, {lowest, limit_of(vary, planner, question.run.config)}, question);
   planner.end();
   if (invocation.json) {
     print(format_json(report::largest_json(subject, vary, largest)));
@@ -79,7 +79,7 @@ void advise_value(plan::Vary vary, Planner& planner, const plan::Question& quest
 }
 
 // What leaves room for others comes first, be it slower; where nothing does, what fits with the most room.
-plan::Advice search(Planner& planner, const config::RunConfig& run, const std::set<std::string>& keep) {
+plan::Advice search(Planner& planner, const arch::Run& run, const std::set<std::string>& keep) {
   if (planner.free_bytes() == 0) return plan::least_time_that_fits(planner.question(run), keep);
   plan::Advice careful = plan::least_time_that_fits(planner.question(run, /*careful=*/true), keep);
   if (careful.best) return careful;
@@ -107,11 +107,11 @@ void advise_gpus(Planner& planner, const plan::Question& question, const Advise&
   for (int64_t gpus = 1; gpus <= kMost; gpus *= 2) {
     if (gpus > 1 && planner.has_data() && planner.inputs().train.size() < gpus * rows) break;
     const config::RunConfig run =
-        plan::with_processes(gpus == 1 ? plan::with_whole_models(question.run) : question.run, gpus);
+        plan::with_processes(gpus == 1 ? plan::with_whole_models(question.run.config) : question.run.config, gpus);
     config::Problems copies("");
     config::check_copies(run, {}, copies);
     if (!copies.empty()) continue;  // of a strategy that stays
-    found.push_back({gpus, search(planner, run, keep).best});
+    found.push_back({gpus, search(planner, planner.resolved(run), keep).best});
   }
   const report::AdviceSubject subject = subject_of(planner, question, invocation);
   planner.end();
@@ -126,7 +126,7 @@ void advise_gpus(Planner& planner, const plan::Question& question, const Advise&
 // As the words have it with the advised settings: with their paths, and without what was chosen for the machine.
 void write_config(const Advise& invocation, const report::AdviceSubject& subject, const plan::Advice& advice) {
   std::vector<std::string> words = invocation.words.overrides;
-  const std::vector<std::string> settings = plan::settings_between(subject.question.run, advice.best->run);
+  const std::vector<std::string> settings = plan::settings_between(subject.question.run.config, advice.best->run);
   words.insert(words.end(), settings.begin(), settings.end());
   const std::string& model = invocation.words.subject;
   std::set<std::string> given;
@@ -151,16 +151,16 @@ void advise_techniques(Planner& planner, const plan::Question& question, const A
   const report::AdviceSubject subject = subject_of(planner, question, invocation);
   const plan::Advice advice = least_time(planner, question, invocation.keep);
   std::optional<plan::Advice> same_method;
-  if (advice.best && advice.best->run.method != question.run.method) {
+  if (advice.best && advice.best->run.method != question.run.config.method) {
     std::set<std::string> with_method = invocation.keep;
     with_method.insert("method");
     same_method = least_time(planner, question, with_method);
   }
-  const std::vector<plan::Remedy> alone = plan::remedies(question.architecture, question.run, question.target,
-                                                         planner.workload_of(question.run), question.throughput);
+  const std::vector<plan::Remedy> alone =
+      plan::remedies(question.run, question.target, planner.workload_of(question.run), question.throughput);
   planner.end();
-  if (advice.best && lost_updates(question.run, question.architecture).empty()) {
-    warn_of_lost_updates(advice.best->run, question.architecture);
+  if (advice.best && lost_updates(question.run).empty()) {
+    warn_of_lost_updates(planner.resolved(advice.best->run));
   }
   const plan::Advice* other = same_method ? &*same_method : nullptr;
   if (!invocation.written.empty() && advice.best) write_config(invocation, subject, advice);
@@ -182,8 +182,8 @@ int run_advise(const Advise& invocation) {
     throw UsageError("--vary length: an encoder and decoder has two lengths, max_length and max_target_length",
                      "ask `fathom estimate` with the lengths that you have in mind");
   }
-  warn_of_lost_updates(invocation.config, planner.inputs().architecture);
-  const plan::Question question = planner.question(invocation.config);
+  warn_of_lost_updates(planner.run());
+  const plan::Question question = planner.question(planner.run());
   if (invocation.varied == "gpus") {
     advise_gpus(planner, question, invocation);
   } else if (invocation.vary) {

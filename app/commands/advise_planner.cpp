@@ -40,6 +40,7 @@ Planner::Planner(const Invocation& invocation, const Session& session, bool vari
   config::RunConfig reading = invocation.config;
   if (varies_length) reading.max_length = longest_length(reading);
   inputs_ = train::open_inputs(reading, /*weights_required=*/false);
+  run_ = resolved(invocation.config);
   gpu_ = invocation.gpu;
   if (!gpu_ && session.placement.cuda != nullptr) gpu_ = listed_spec_of(*session.placement.cuda);
   if (gpu_) ask_ = ask_phantom_children();
@@ -49,13 +50,13 @@ Planner::Planner(const Invocation& invocation, const Session& session, bool vari
   }
 }
 
-plan::Question Planner::question(const config::RunConfig& run, bool careful) {
+plan::Question Planner::question(const arch::Run& run, bool careful) {
   plan::Target target = target_of();
   const int64_t capacity = target.capacity_bytes;
   if (careful) target.capacity_bytes -= free_bytes();
-  plan::Question question{inputs_.architecture, run, target, {}, {}, {}, {}, {}};
+  plan::Question question{run, target, {}, {}, {}, {}, {}};
   if (gpu_) question.play_ahead = [this](const auto& runs) { play_ahead(runs); };
-  question.workload_of = [this](const config::RunConfig& tried) { return workload_of(tried); };
+  question.workload_of = [this](const arch::Run& tried) { return workload_of(tried); };
   question.prove = [this, careful, capacity](const config::RunConfig& tried) {
     const Played& played = play(tried, capacity);
     const bool fits = played.missing == 0;
@@ -64,11 +65,10 @@ plan::Question Planner::question(const config::RunConfig& run, bool careful) {
   };
   if (gpu_) question.host_bytes = host_bytes_;
   if (!gpu_) {
-    question.slowdown = [this](const config::RunConfig& tried) { return slowdown_on_cpu(tried, inputs_.architecture); };
+    question.slowdown = slowdown_on_cpu;
   }
-  question.throughput = [this](const config::RunConfig& tried) {
-    return gpu_ ? plan::throughput_of(*gpu_, tried, inputs_.architecture)
-                : cpu_throughput(tried, inputs_.architecture, at::get_num_threads());
+  question.throughput = [this](const arch::Run& tried) {
+    return gpu_ ? plan::throughput_of(*gpu_, tried) : cpu_throughput(tried, at::get_num_threads());
   };
   return question;
 }
@@ -78,19 +78,17 @@ int64_t Planner::free_bytes() {
   if (target.within_budget) return 0;
   if (!gpu_) return target.capacity_bytes - plan::most_tensors_within(target.capacity_bytes);
   const auto calibration = calibration_of(gpu_->product);
-  const auto share =
-      calibration ? plan::overhead_of(*calibration, plan::kernel_settings(invocation_.config, inputs_.architecture))
-                  : std::nullopt;
+  const auto share = calibration ? plan::overhead_of(*calibration, plan::kernel_settings(run_)) : std::nullopt;
   const int64_t free = share.value_or(plan::kUncertainBytes) + desktop_bytes();
   return free < gpu_->memory_bytes ? free : 0;
 }
 
 std::vector<std::string> Planner::enough_for(const config::RunConfig& run, int64_t need) {
   constexpr size_t kMost = 3;
+  const arch::Run asked = resolved(run);
   std::vector<config::GpuSpec> larger;
   for (const auto& [name, gpu] : config::load_gpus(gpus_file())) {
-    const bool runs =
-        config::is_supported(gpu.compute_capability) && why_not_on(gpu, run, inputs_.architecture).empty();
+    const bool runs = config::is_supported(gpu.compute_capability) && why_not_on(gpu, asked).empty();
     const int64_t others = plan::kUncertainBytes + static_cast<int64_t>(gpu.desktop_bytes);
     if (runs && gpu.memory_bytes >= need + others && name != gpu_->name) larger.push_back(gpu);
   }
@@ -112,7 +110,7 @@ std::vector<std::string> Planner::enough_for(const config::RunConfig& run, int64
   return enough;
 }
 
-std::string Planner::why_not() const { return gpu_ ? why_not_on(*gpu_, invocation_.config, inputs_.architecture) : ""; }
+std::string Planner::why_not() const { return gpu_ ? why_not_on(*gpu_, run_) : ""; }
 
 plan::Target Planner::target_of() const {
   plan::Target target;
@@ -138,7 +136,7 @@ const Planner::Played& Planner::play(const config::RunConfig& run, int64_t capac
   if (known != played_.end()) return known->second;
   if (waiting_) waiting_->count();
   if (gpu_) return played_[key] = play_on(*gpu_, run)();
-  const config::RunConfig counted = planned(run);
+  const arch::Run counted = planned(run);
   // A budget for the CPU may be that of another machine.
   plan::Plan plan = play::plan_cpu(subject_of(counted), capacity, plan::Detail::kArithmetic);
   plan.target.within_budget = run.memory_budget > 0;
@@ -159,9 +157,9 @@ void Planner::play_ahead(const std::vector<config::RunConfig>& runs) {
 
 std::function<Planner::Played()> Planner::play_on(const config::GpuSpec& gpu, const config::RunConfig& run,
                                                   plan::Detail detail) {
-  const config::RunConfig counted = planned(run);
+  const arch::Run counted = planned(run);
   return [this, gpu, detail, counted, workload = planned_workload(counted)] {
-    const play::Subject subject{counted, inputs_.architecture, *inputs_.folder, workload};
+    const play::Subject subject{counted, *inputs_.folder, workload};
     const plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .detail = detail}, ask_);
     const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
     const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
@@ -171,37 +169,42 @@ std::function<Planner::Played()> Planner::play_on(const config::GpuSpec& gpu, co
   };
 }
 
-play::Subject Planner::subject_of(const config::RunConfig& counted) {
-  return {counted, inputs_.architecture, *inputs_.folder, planned_workload(counted)};
+play::Subject Planner::subject_of(const arch::Run& counted) {
+  return {counted, *inputs_.folder, planned_workload(counted)};
 }
 
-plan::Workload Planner::planned_workload(const config::RunConfig& run) {
-  return plan::make_workload(run, inputs_.architecture, schedule_of(run));
+plan::Workload Planner::planned_workload(const arch::Run& run) { return plan::make_workload(run, schedule_of(run)); }
+
+// Without cutting the data for every question where that changes nothing.
+plan::Workload Planner::workload_of(const arch::Run& run) {
+  if (run.config.eval_strategy != config::Cadence::kSteps) return planned_workload(run);
+  return planned_workload(planned(run.config));
 }
 
-config::RunConfig Planner::planned(const config::RunConfig& run) {
-  if (run.eval_strategy != config::Cadence::kSteps) return run;  // without cutting the data for every question
-  return schedule::without_late_evaluations(run, cut(inputs_.train, run));
+arch::Run Planner::planned(const config::RunConfig& config) {
+  if (config.eval_strategy != config::Cadence::kSteps) return resolved(config);
+  return resolved(schedule::without_late_evaluations(config, cut(inputs_.train, config)));
 }
 
-const schedule::Schedule& Planner::schedule_of(const config::RunConfig& run) {
-  const Shapes key{run.per_device_train_batch_size,
-                   run.gradient_accumulation_steps,
-                   run.max_length,
-                   run.per_device_eval_batch_size,
-                   run.eval_strategy,
-                   run.num_processes};
+const schedule::Schedule& Planner::schedule_of(const arch::Run& run) {
+  const config::RunConfig& config = run.config;
+  const Shapes key{config.per_device_train_batch_size,
+                   config.gradient_accumulation_steps,
+                   config.max_length,
+                   config.per_device_eval_batch_size,
+                   config.eval_strategy,
+                   config.num_processes};
   const auto known = schedules_.find(key);
   return known != schedules_.end() ? known->second : schedules_[key] = make_schedule(run);
 }
 
-schedule::Schedule Planner::make_schedule(const config::RunConfig& run) {
+schedule::Schedule Planner::make_schedule(const arch::Run& run) {
   if (!has_data()) {
-    const schedule::BatchShape batch = schedule::largest_batch(run, inputs_.architecture);
-    return schedule::imagined_schedule({schedule::accumulated(run, batch)}, {});
+    return schedule::imagined_schedule({schedule::accumulated(run.config, schedule::largest_batch(run))}, {});
   }
-  return schedule::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
-                                 train::start_of(run, inputs_, std::nullopt), schedule::played_on(gpu_.has_value()));
+  return schedule::make_schedule(run, cut(inputs_.train, run.config), cut(inputs_.validation, run.config),
+                                 train::start_of(run.config, inputs_, std::nullopt),
+                                 schedule::played_on(gpu_.has_value()));
 }
 
 data::Dataset Planner::cut(const data::Dataset& dataset, const config::RunConfig& run) const {

@@ -24,11 +24,13 @@ class Planner {
   Planner(const Invocation& invocation, const Session& session, bool varies_length, std::optional<int64_t> host_bytes);
 
   const schedule::RunInputs& inputs() const { return inputs_; }
+  const arch::Run& run() const { return run_; }  // as it is
+  arch::Run resolved(const config::RunConfig& config) const { return arch::resolve(config, inputs_.architecture); }
   bool has_data() const { return !inputs_.train.empty(); }
   const std::optional<config::GpuSpec>& gpu() const { return gpu_; }
 
   // About the run. careful: what is not sure to fit counts as what does not.
-  plan::Question question(const config::RunConfig& run, bool careful = false);
+  plan::Question question(const arch::Run& run, bool careful = false);
 
   // What an answer leaves of a device where one can; nothing within a budget, which bounds the allocator alone.
   int64_t free_bytes();
@@ -39,7 +41,7 @@ class Planner {
   // Why the hardware does not run the run as it is; empty: it does.
   std::string why_not() const;
 
-  plan::Workload workload_of(const config::RunConfig& run) { return planned_workload(planned(run)); }
+  plan::Workload workload_of(const arch::Run& run);
 
   // Nothing more is searched: the terminal is free for results.
   void end() { waiting_.reset(); }
@@ -62,11 +64,11 @@ class Planner {
   // What it returns may be called on any thread: what it needs of this planner is worked out before.
   std::function<Played()> play_on(const config::GpuSpec& gpu, const config::RunConfig& run,
                                   plan::Detail detail = plan::Detail::kArithmetic);
-  play::Subject subject_of(const config::RunConfig& counted);
-  plan::Workload planned_workload(const config::RunConfig& run);
-  config::RunConfig planned(const config::RunConfig& run);
-  const schedule::Schedule& schedule_of(const config::RunConfig& run);
-  schedule::Schedule make_schedule(const config::RunConfig& run);
+  play::Subject subject_of(const arch::Run& counted);
+  plan::Workload planned_workload(const arch::Run& run);
+  arch::Run planned(const config::RunConfig& config);
+  const schedule::Schedule& schedule_of(const arch::Run& run);
+  schedule::Schedule make_schedule(const arch::Run& run);
   data::Dataset cut(const data::Dataset& dataset, const config::RunConfig& run) const;
 
   const Invocation& invocation_;
@@ -74,6 +76,7 @@ class Planner {
   const bool varies_length_;
   std::optional<int64_t> host_bytes_;
   schedule::RunInputs inputs_;
+  arch::Run run_;
   std::optional<config::GpuSpec> gpu_;
   play::AskPhantom ask_;
   std::map<std::string, Played> played_;  // by the run's YAML

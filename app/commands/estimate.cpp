@@ -44,28 +44,27 @@ namespace fathom::app {
 namespace {
 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
-plan::Workload full_batches(const config::RunConfig& config, const arch::Architecture& architecture) {
-  const schedule::BatchShape batch = schedule::largest_batch(config, architecture);
-  return plan::make_workload(config, architecture,
-                             schedule::imagined_schedule({schedule::accumulated(config, batch)}, {}));
+plan::Workload full_batches(const arch::Run& run) {
+  const schedule::StepShape step = schedule::accumulated(run.config, schedule::largest_batch(run));
+  return plan::make_workload(run, schedule::imagined_schedule({step}, {}));
 }
 
 // Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA
 // 13; measured on a machine without a GPU.
 constexpr int64_t kCudaProgramBytes = 470 * kMiB;
 
-plan::OutlookQuestion question_of(const Estimate& invocation, const schedule::RunInputs& inputs,
+plan::OutlookQuestion question_of(const Estimate& invocation, const arch::Run& run, const schedule::RunInputs& inputs,
                                   const std::optional<config::GpuSpec>& gpu, int64_t program_bytes) {
   plan::OutlookQuestion question;
   question.budget = invocation.budget;
   question.program_bytes = gpu ? kCudaProgramBytes : program_bytes;
-  if (!invocation.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
-  if (!inputs.train.empty()) question.steps = schedule::step_shapes(invocation.config, inputs.train);
+  if (!run.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
+  if (!inputs.train.empty()) question.steps = schedule::step_shapes(run.config, inputs.train);
   if (gpu) {
-    question.throughput = plan::throughput_of(*gpu, invocation.config, inputs.architecture);
+    question.throughput = plan::throughput_of(*gpu, run);
     question.listed_price = gpu->price_per_hour;
   } else {
-    question.throughput = cpu_throughput(invocation.config, inputs.architecture, at::get_num_threads());
+    question.throughput = cpu_throughput(run, at::get_num_threads());
   }
   return question;
 }
@@ -86,15 +85,14 @@ int print_inference(const Estimate& invocation, const arch::Architecture& archit
 }
 
 // Where the plan does not fit; empty where it does.
-std::string describe_help(const plan::Plan& plan, const config::RunConfig& config,
-                          const arch::Architecture& architecture, const std::optional<config::GpuSpec>& gpu) {
+std::string describe_help(const plan::Plan& plan, const arch::Run& run, const std::optional<config::GpuSpec>& gpu) {
   const int64_t missing = plan::missing_bytes(plan);
   if (missing == 0) return "";
-  const auto throughput = [&](const config::RunConfig& run) {
-    return gpu ? plan::throughput_of(*gpu, run, architecture) : std::nullopt;
+  const auto throughput = [&](const arch::Run& changed) {
+    return gpu ? plan::throughput_of(*gpu, changed) : std::nullopt;
   };
   const std::string help =
-      plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload, throughput), missing);
+      plan::describe_remedies(plan::remedies(run, plan.target, plan.workload, throughput), missing);
   return help.empty() ? "" : report::folded("What would help most, each alone, by formula:\n" + help) + "\n";
 }
 
@@ -113,42 +111,42 @@ Json to_json(const plan::Communicators& communicators) {
 }
 
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
-int print_attention(const Estimate& invocation, const Session& session, const arch::Architecture& architecture) {
+int print_attention(const Estimate& invocation, const Session& session, const arch::Run& run) {
   const play::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
-  const auto points = play::attention_curve(invocation.config, architecture, session.placement, limits);
+  const auto points = play::attention_curve(run, session.placement, limits);
   print(invocation.json ? format_json({{"attention", to_json(points)}}) : play::format_attention(points));
   return 0;
 }
 
-int print_kernels(const Estimate& invocation, const config::RunConfig& run, const schedule::RunInputs& inputs,
+int print_kernels(const Estimate& invocation, const arch::Run& run, const schedule::RunInputs& inputs,
                   const std::optional<config::GpuSpec>& gpu) {
-  if (run.num_processes > 1 && run.strategy == config::Strategy::kAuto) {
+  if (run.config.num_processes > 1 && run.config.strategy == config::Strategy::kAuto) {
     throw UsageError("--kernels of several processes: how they share the model is not said",
                      "add strategy=ddp or strategy=fsdp");
   }
-  const play::Subject subject{run, inputs.architecture, *inputs.folder,
+  const play::Subject subject{run, *inputs.folder,
                               estimated_workload(run, inputs, schedule::played_on(gpu.has_value()))};
   const plan::KernelList list = [&] {
     const Waiting waiting("planning");
     return gpu ? play::kernels_on_gpu(subject, {.gpu = *gpu}, ask_phantom_children()) : play::kernels_on_cpu(subject);
   }();
-  print(invocation.json ? format_json({{"kernels", report::kernels_json(list, gpu, run.tf32)}})
-                        : report::format_kernels(list, gpu, run.tf32));
+  print(invocation.json ? format_json({{"kernels", report::kernels_json(list, gpu, run.config.tf32)}})
+                        : report::format_kernels(list, gpu, run.config.tf32));
   return 0;
 }
 
-plan::Plan estimated_plan(const config::RunConfig& run, const schedule::RunInputs& inputs,
+plan::Plan estimated_plan(const arch::Run& run, const schedule::RunInputs& inputs,
                           const std::optional<config::GpuSpec>& gpu, const Estimate& invocation,
                           plan::Detail detail = plan::Detail::kTimeline) {
   constexpr int kPlacements = 4;
   const Waiting waiting("planning");
   const int64_t played = invocation.whole ? std::numeric_limits<int64_t>::max() : schedule::played_on(gpu.has_value());
-  const play::Subject subject{run, inputs.architecture, *inputs.folder, estimated_workload(run, inputs, played)};
-  if (!gpu) return plan_for_cpu(subject, run.num_processes);
+  const play::Subject subject{run, *inputs.folder, estimated_workload(run, inputs, played)};
+  if (!gpu) return plan_for_cpu(subject, run.config.num_processes);
   const play::GpuRoom room{.gpu = *gpu,
                            .placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements),
                            .detail = detail};
-  return plan_for_gpu(subject, with_operator_times(room, run));
+  return plan_for_gpu(subject, with_operator_times(room, run.config));
 }
 
 int run_estimate(const Estimate& invocation) {
@@ -157,55 +155,56 @@ int run_estimate(const Estimate& invocation) {
     print(report::folded(report::describe_price(budget, *plan::cost_of(budget, std::nullopt, /*listed_price=*/0))));
     return 0;
   }
-  config::RunConfig config = invocation.config;
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();
-  const schedule::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
+  const schedule::RunInputs inputs = train::open_inputs(invocation.config, /*weights_required=*/false);
   if (invocation.inference) return print_inference(invocation, inputs.architecture);
   if (invocation.attention && arch::attends_by_scores(inputs.architecture, /*training=*/true)) {
     throw UsageError(
         "--attention: the model's attention is by scores that a bias, a cap or dropout changes, and no other kernel "
         "takes it");
   }
-  if (invocation.attention) return print_attention(invocation, session, inputs.architecture);
+  const arch::Run asked = arch::resolve(invocation.config, inputs.architecture);
+  if (invocation.attention) return print_attention(invocation, session, asked);
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
-  config::RunConfig planned = planned_config(config, inputs.train);
-  if (!gpu) warn_of_widening(config, inputs.architecture);
-  tell_of_updates(config, inputs.architecture);
+  const arch::Run counted = planned_run(asked, inputs.train);
+  if (!gpu) warn_of_widening(asked);
+  tell_of_updates(asked);
   if (!invocation.each.empty()) return estimate_each(invocation, inputs, gpu);
-  if (invocation.kernels) return print_kernels(invocation, planned, inputs, gpu);
-  const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
+  if (invocation.kernels) return print_kernels(invocation, counted, inputs, gpu);
+  const plan::OutlookQuestion question = question_of(invocation, asked, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);
-  const plan::Plan plan = plan_with_strategy(planned, /*group=*/nullptr, [&](const config::RunConfig& run) {
-    return estimated_plan(run, inputs, gpu, invocation);
+  const auto [run, plan] = plan_with_strategy(counted, /*group=*/nullptr, [&](const arch::Run& candidate) {
+    return estimated_plan(candidate, inputs, gpu, invocation);
   });
-  config.strategy = planned.strategy;
-  const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
+  const plan::Outlook outlook = plan::look_ahead(run, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
-  const auto plan_of = [&](const config::RunConfig& run) {
-    return estimated_plan(run, inputs, gpu, invocation, plan::Detail::kArithmetic);
+  const auto plan_of = [&](const arch::Run& changed) {
+    return estimated_plan(changed, inputs, gpu, invocation, plan::Detail::kArithmetic);
   };
   const std::vector<Faster> faster =
-      gpu ? faster_settings(planned, inputs.architecture, *gpu, plan, outlook, question, plan_of)
-          : std::vector<Faster>();
+      gpu ? faster_settings(run, *gpu, plan, outlook, question, plan_of) : std::vector<Faster>();
   json["faster"] = to_json(faster);
-  const plan::Communicators communicators = gpu ? communicators_on(*gpu, planned) : plan::Communicators();
-  json["strategy"] = config.num_processes > 1 ? Json(config::name_of(config.strategy)) : Json(nullptr);
+  const plan::Communicators communicators = gpu ? communicators_on(*gpu, run.config) : plan::Communicators();
+  json["strategy"] = run.config.num_processes > 1 ? Json(config::name_of(run.config.strategy)) : Json(nullptr);
   json["communicators"] = to_json(communicators);
-  if (!invocation.page.empty()) write_plan_page(invocation.page, invocation, config, inputs.architecture, plan, json);
+  if (!invocation.page.empty()) {
+    const config::RunConfig shown = with_strategy(asked.config, run.config.strategy);
+    write_plan_page(invocation.page, arch::resolve(shown, inputs.architecture), invocation.command_line, plan, json);
+  }
   if (invocation.json) {
     print(format_json(json));
   } else {
     if (invocation.is_model) {
       const std::vector<std::string>& given = invocation.words.overrides;
-      print(report::folded("Planned with " + report::describe_defaults(given, planned, inputs.architecture) + ".\n\n"));
+      print(report::folded("Planned with " + report::describe_defaults(given, run) + ".\n\n"));
     }
     print(report::format_memory({plan, std::nullopt}));
     if (gpu) print(describe_communicators(communicators, *gpu));
     print("\n");
-    print(describe_help(plan, planned, inputs.architecture, gpu));
+    print(describe_help(plan, run, gpu));
     print(report::format_rules({plan, std::nullopt}, invocation.explain));
     print(report::format_outlook(plan, outlook));
     print(report::folded(describe_faster(faster, outlook)));
@@ -222,11 +221,10 @@ const InEngine<run_estimate> kEstimate;
 
 }  // namespace
 
-plan::Workload estimated_workload(const config::RunConfig& config, const schedule::RunInputs& inputs, int64_t played) {
-  if (inputs.train.empty()) return full_batches(config, inputs.architecture);
-  return plan::make_workload(config, inputs.architecture,
-                             schedule::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
-                                                     train::start_of(config, inputs, std::nullopt), played));
+plan::Workload estimated_workload(const arch::Run& run, const schedule::RunInputs& inputs, int64_t played) {
+  if (inputs.train.empty()) return full_batches(run);
+  return plan::make_workload(run, schedule::make_schedule(run, inputs.train, inputs.validation,
+                                                          train::start_of(run.config, inputs, std::nullopt), played));
 }
 
 }  // namespace fathom::app

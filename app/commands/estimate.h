@@ -143,6 +143,6 @@ class Estimate final : public Invocation {
 
 // What a run without data or with these plays: batches of max_length, accumulated as the config says, or the data's.
 // played: as schedule::make_schedule has it.
-plan::Workload estimated_workload(const config::RunConfig& config, const schedule::RunInputs& inputs, int64_t played);
+plan::Workload estimated_workload(const arch::Run& run, const schedule::RunInputs& inputs, int64_t played);
 
 }  // namespace fathom::app

@@ -37,7 +37,7 @@ Settings settings_of(const std::string& line) {
   return settings;
 }
 
-config::RunConfig run_of(const Estimate& invocation, const Settings& settings) {
+config::RunConfig config_of(const Estimate& invocation, const Settings& settings) {
   Settings all = invocation.words.overrides;
   all.insert(all.end(), settings.begin(), settings.end());
   config::RunConfig run = invocation.is_model
@@ -51,15 +51,16 @@ config::RunConfig run_of(const Estimate& invocation, const Settings& settings) {
   return run;
 }
 
-Json answer(const config::RunConfig& run, const schedule::RunInputs& inputs, const std::optional<config::GpuSpec>& gpu,
+Json answer(const arch::Run& run, const schedule::RunInputs& inputs, const std::optional<config::GpuSpec>& gpu,
             const plan::Workload& workload, const play::AskPhantom& ask) {
-  const play::Subject subject{run, inputs.architecture, *inputs.folder, workload};
+  const play::Subject subject{run, *inputs.folder, workload};
   const plan::Plan plan =
-      gpu ? plan_for_gpu(subject, with_operator_times({.gpu = *gpu, .detail = plan::Detail::kArithmetic}, run), ask)
-          : plan_for_cpu(subject, run.num_processes);
+      gpu ? plan_for_gpu(subject, with_operator_times({.gpu = *gpu, .detail = plan::Detail::kArithmetic}, run.config),
+                         ask)
+          : plan_for_cpu(subject, run.config.num_processes);
   plan::OutlookQuestion question;
-  if (gpu) question.throughput = plan::throughput_of(*gpu, run, inputs.architecture);
-  const plan::Outlook outlook = plan::look_ahead(inputs.architecture, run, plan, question);
+  if (gpu) question.throughput = plan::throughput_of(*gpu, run);
+  const plan::Outlook outlook = plan::look_ahead(run, plan, question);
   const int64_t missing = plan::missing_bytes(plan);
   return {{"need", missing == 0 ? plan::needed_bytes(plan) : plan.target.capacity_bytes + missing},
           {"highest", plan.gpu ? plan.gpu->reserved_range.highest : plan::needed_bytes(plan)},
@@ -84,7 +85,8 @@ int estimate_each(const Estimate& invocation, const schedule::RunInputs& inputs,
     for (size_t line = first; line < std::min(lines.size(), first + kAtOnce); ++line) {
       const auto one = [&, line]() -> Json {
         try {
-          const config::RunConfig run = planned_config(run_of(invocation, lines[line]), inputs.train);
+          const config::RunConfig config = config_of(invocation, lines[line]);
+          const arch::Run run = planned_run(arch::resolve(config, inputs.architecture), inputs.train);
           return answer(run, inputs, gpu, estimated_workload(run, inputs, schedule::played_on(gpu.has_value())), ask);
         } catch (const Error& error) {
           return {{"refused", error.what()}};

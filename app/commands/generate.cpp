@@ -11,6 +11,7 @@
 #include "app/session.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "checkpoint/adapter.h"
 #include "ops/autocast.h"
 #include "ops/tf32.h"
 #include "train/generate.h"
@@ -60,8 +61,8 @@ int run_generate(const Generate& invocation) {
   }
   if (!config.dtype)
     config.dtype = inputs.architecture.dtype_in_use();  // nothing is trained: as the checkpoint stores it
-  model::Decoder model(inputs.architecture,
-                       options_for_use(invocation, config, inputs.architecture, session.placement));
+  const arch::Run run = checkpoint::resolve_adapted(config, inputs.architecture);
+  model::Decoder model(run.architecture, options_for_use(invocation, run, session.placement));
   load_weights(model, invocation, *inputs.folder);
 
   train::GenerationOptions options;
@@ -72,7 +73,7 @@ int run_generate(const Generate& invocation) {
   options.seed = invocation.seed;
   options.stop_ids = schedule::stop_ids(inputs);
   ops::use_tf32(config.tf32, session.placement.device);
-  const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(config));
+  const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(run.precision));
   if (invocation.chat) hold_chat(model, inputs, options, invocation.stops, invocation.system_prompt);
   std::vector<std::string> stops = invocation.stops;
   std::optional<chat::ChatTemplate> chat_template;

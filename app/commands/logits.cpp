@@ -7,6 +7,7 @@
 #include "app/model.h"
 #include "app/session.h"
 #include "base/error.h"
+#include "checkpoint/adapter.h"
 #include "checkpoint/named_tensors.h"
 #include "ops/autocast.h"
 #include "ops/tf32.h"
@@ -39,8 +40,8 @@ int run_logits(const Logits& invocation) {
   }
   if (!config.dtype)
     config.dtype = inputs.architecture.dtype_in_use();  // nothing is trained: as the checkpoint stores it
-  model::Decoder model(inputs.architecture,
-                       options_for_use(invocation, config, inputs.architecture, session.placement));
+  const arch::Run run = checkpoint::resolve_adapted(config, inputs.architecture);
+  model::Decoder model(run.architecture, options_for_use(invocation, run, session.placement));
   load_weights(model, invocation, *inputs.folder);
   model.set_training(false);
   const at::NoGradGuard no_gradients;
@@ -50,7 +51,7 @@ int run_logits(const Logits& invocation) {
   model::Inputs read(row_of(encodes ? invocation.decoder_ids : invocation.ids));
   if (encodes) read.source_BS = row_of(invocation.ids);
   ops::use_tf32(config.tf32, session.placement.device);
-  const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(config));
+  const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(run.precision));
   const at::Tensor logits_SV = model.forward(read).select(0, 0).to(at::kFloat);
   weights::write_safetensors(invocation.out, checkpoint::tensor_sources({{"logits", logits_SV}}));
   return 0;

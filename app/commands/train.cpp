@@ -60,11 +60,10 @@ plan::Measured measured_of(const train::RunResult& result, const Session& sessio
 }
 
 // After running out of memory. Others may wait to hear of it: no file is verified.
-std::string what_to_do_now(const config::RunConfig& config, const arch::Architecture& architecture,
-                           const plan::Plan& plan) {
-  std::string text = plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload));
+std::string what_to_do_now(const arch::Run& run, const plan::Plan& plan) {
+  std::string text = plan::describe_remedies(plan::remedies(run, plan.target, plan.workload));
   if (!text.empty()) text = "What helps most:\n" + text;
-  if (const auto checkpoint = checkpoint::newest_folder(config.output_dir)) {
+  if (const auto checkpoint = checkpoint::newest_folder(run.config.output_dir)) {
     text += checkpoint->string() + " was saved; resume_from_checkpoint: auto continues from the newest that is whole.";
   }
   return text;
@@ -72,28 +71,28 @@ std::string what_to_do_now(const config::RunConfig& config, const arch::Architec
 
 // memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on and
 // no trace is written, which is the run's alone.
-Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::Architecture& architecture,
+Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::Run& run,
                const Session& session, const report::StepTimes& times) {
   const play::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
   Json memory = report::memory_json(comparison);
   memory["time"] = report::step_times_json(times);
   if (!session.phantom && invocation.trace.empty()) {
-    memory["attention"] = to_json(play::attention_curve(invocation.config, architecture, session.placement, limits));
+    memory["attention"] = to_json(play::attention_curve(run, session.placement, limits));
   }
   return memory;
 }
 
-train::RunResult play(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session,
+train::RunResult play(const arch::Run& run, const schedule::RunInputs& inputs, const Session& session,
                       const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume,
                       const train::Observer& observer) {
   try {
-    train::Trainer trainer(config, inputs.architecture,
-                           {plan.workload.capacity_tokens, plan.workload.capacity_source_tokens}, session.placement);
+    train::Trainer trainer(run, {plan.workload.capacity_tokens, plan.workload.capacity_source_tokens},
+                           session.placement);
     trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
-    return train::run(config, inputs, trainer, resume, observer);
+    return train::run(run.config, inputs, trainer, resume, observer);
   } catch (const c10::Error& error) {
     if (!ledger::is_out_of_memory(error)) throw Error("LibTorch: " + message_of(error));
-    throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.architecture, plan));
+    throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(run, plan));
   }
 }
 
@@ -113,11 +112,11 @@ int tell_failures(const std::vector<std::string>& failures) {
 }
 
 // So that the page of a run that failed says so. What failed first is told, whatever becomes of this.
-void record_failure(const Invocation& invocation, const arch::Architecture& architecture, const plan::Plan& plan,
-                    double seconds, const std::exception& error) {
+void record_failure(const Invocation& invocation, const arch::Run& run, const plan::Plan& plan, double seconds,
+                    const std::exception& error) {
   const std::string message = message_of(error);
   try {
-    write_run_report(invocation, architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}),
+    write_run_report(run, invocation.command_line, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}),
                      RunEnd{seconds, std::nullopt, message.substr(0, message.find('\n'))});
   } catch (const std::exception&) {
   }
@@ -133,56 +132,71 @@ config::RunConfig as_given(config::RunConfig config, const Invocation& invocatio
   return config;
 }
 
+// Where a run begins, and with which settings: those of the invocation, but that a phantom, whose losses are none,
+// plays every step, and that a step stays as large as those of the checkpoint where no words say how large it is.
+struct Beginning {
+  config::RunConfig config;
+  std::optional<checkpoint::Checkpoint> resume;
+};
+
+Beginning beginning_of(const Train& invocation, const schedule::RunInputs& inputs, const Session& session,
+                       weights::Readers* readers) {
+  Beginning found{invocation.config, std::nullopt};
+  if (invocation.phantom_gpu) found.config.early_stopping_patience = 0;
+  found.resume = invocation.own_accumulation
+                     ? train::find_resume(found.config, inputs, session.phantom, readers)
+                     : train::find_resume_of_any_number(found.config, inputs, session.phantom, readers);
+  return found;
+}
+
 int train(const Train& invocation, const Session& session) {
   const auto start = std::chrono::steady_clock::now();
-  config::RunConfig config = invocation.config;
-  if (invocation.phantom_gpu) config.early_stopping_patience = 0;  // its losses are none: it plays every step
   dist::Group* const group = session.group.get();
   const bool writes = session.placement.is_first();
-  if (writes) refuse_taken_folder(config, invocation.phantom_gpu.has_value());
+  if (writes) refuse_taken_folder(invocation.config, invocation.phantom_gpu.has_value());
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
-  const schedule::RunInputs inputs = train::open_inputs(config);
+  const schedule::RunInputs inputs = train::open_inputs(invocation.config);
   std::optional<train::RanksThatRead> ranks;
   if (group != nullptr) {
-    require_same_config(*group, config);
+    require_same_config(*group, invocation.config);
     ranks.emplace(*group);
   }
-  weights::Readers* const readers = ranks ? &*ranks : nullptr;
-  const auto resume = invocation.own_accumulation
-                          ? train::find_resume(config, inputs, session.phantom, readers)
-                          : train::find_resume_of_any_number(config, inputs, session.phantom, readers);
+  const Beginning beginning = beginning_of(invocation, inputs, session, ranks ? &*ranks : nullptr);
+  const std::optional<checkpoint::Checkpoint>& resume = beginning.resume;
   if (group != nullptr) require_same_run(*group, inputs, resume);
   if (resume) log_info("resuming from " + resume->folder().string());
   const int64_t resident_before = resident_bytes();
-  const schedule::Start start_of_run = train::start_of(config, inputs, resume);
+  const schedule::Start start_of_run = train::start_of(beginning.config, inputs, resume);
   if (group != nullptr) group->now("planning");
-  config::RunConfig planned = planned_run(config, inputs, session);
-  const plan::Plan plan = plan_with_strategy(planned, group, [&](const config::RunConfig& run) {
-    return plan_of(run, inputs, start_of_run, session, invocation);
-  });
-  config.strategy = planned.strategy;
+  const Planned planned = plan_with_strategy(
+      planned_run(beginning.config, inputs, session), group,
+      [&](const arch::Run& candidate) { return plan_of(candidate, inputs, start_of_run, session, invocation); });
+  const plan::Plan& plan = planned.plan;
+  const arch::Run run =
+      arch::resolve(with_strategy(beginning.config, planned.run.config.strategy), inputs.architecture);
+  const config::RunConfig& config = run.config;
   print(report::format_plan(plan));
-  refuse_what_cannot_fit(plan, config, inputs.architecture, invocation.force);
+  refuse_what_cannot_fit(plan, run, invocation.force);
   if (!session.phantom) refuse_what_the_host_cannot_hold(plan, invocation.force);
-  const PlannedEvents events(planned, inputs, start_of_run, session, invocation);
+  const PlannedEvents events(planned.run, inputs, start_of_run, session, invocation);
   if (group != nullptr) group->meet();  // all have looked at the folder as it was
   const bool in_place = train::continues_in_place(config, resume);
   const EarlierReport earlier(in_place && writes ? config.output_dir : "");
   const Descriptor folder =
       writes ? prepare_run_folder(as_given(config, invocation), in_place, session.phantom) : Descriptor();
   if (writes) {
-    write_run_report(invocation, inputs.architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
+    write_run_report(run, invocation.command_line, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   }
-  StepTimes times(config, inputs, session, plan);
+  StepTimes times(run, inputs, session, plan);
   print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
   Recorder recorder(config, resume, times, profile);
   keep_within_budget(plan.gpu ? plan.gpu->limit : config.memory_budget, session);
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
   train::RunResult result;
   try {
-    result = play(config, inputs, session, plan, resume, writes ? recorder.observer() : train::Observer());
+    result = play(run, inputs, session, plan, resume, writes ? recorder.observer() : train::Observer());
   } catch (const std::exception& error) {
-    if (writes) record_failure(invocation, inputs.architecture, plan, seconds_since(start), error);
+    if (writes) record_failure(invocation, run, plan, seconds_since(start), error);
     throw;
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
@@ -199,7 +213,7 @@ int train(const Train& invocation, const Session& session) {
   if (result.signal != 0) {
     report_or_keep(
         [&] {
-          write_run_report(invocation, inputs.architecture, comparison, report::memory_json(comparison),
+          write_run_report(run, invocation.command_line, comparison, report::memory_json(comparison),
                            RunEnd{seconds_since(start), std::nullopt});
         },
         failures);
@@ -215,8 +229,8 @@ int train(const Train& invocation, const Session& session) {
   report_or_keep(
       [&] {
         if (!ran && earlier.exists()) return earlier.put_back();
-        write_run_report(invocation, inputs.architecture, comparison,
-                         memory_of(comparison, invocation, inputs.architecture, session, took),
+        write_run_report(run, invocation.command_line, comparison,
+                         memory_of(comparison, invocation, run, session, took),
                          RunEnd{seconds_since(start), result.kept_step});
       },
       failures);

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "arch/adapter_targets.h"
-#include "arch/precision.h"
-#include "arch/storage_schemes.h"
 #include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -95,18 +93,6 @@ int64_t sum_of_elements(const std::vector<ParameterRow>& rows, const Counts& cou
 
 }  // namespace
 
-ParameterSettings parameter_settings(const Architecture& architecture, const config::RunConfig& run) {
-  ParameterSettings settings;
-  settings.dtype = precision_of(architecture, run).stored;
-  settings.base_scheme = base_scheme(architecture, run);
-  settings.fake_scheme = fake_scheme(architecture, run);
-  if (run.method == config::Method::kLora) {
-    settings.lora = LoraOptions{run.lora_r,     run.lora_alpha,      run.lora_dropout,     run.target_modules,
-                                run.use_rslora, run.modules_to_save, run.target_parameters};
-  }
-  return settings;
-}
-
 bool ParameterRow::of_base() const {
   return spec.role != Role::kStepSizes && spec.role != Role::kAdapterA && spec.role != Role::kAdapterB;
 }
@@ -185,32 +171,6 @@ ParameterTable parameter_table(const Architecture& architecture, const Parameter
   }
   std::move(adapters.begin(), adapters.end(), std::back_inserter(table.rows));
   return table;
-}
-
-ParameterTable parameter_table(const Architecture& architecture, const config::RunConfig& run) {
-  return parameter_table(architecture, parameter_settings(architecture, run));
-}
-
-void refuse_training_codes(const Architecture& architecture, const config::RunConfig& run,
-                           const ParameterTable& parameters) {
-  if (!architecture.quantized) return;
-  const std::string stored =
-      "the model's folder stores its projections in " + std::string(quant::name_of(architecture.quantized->scheme));
-  const std::string remedy = ", or name the folder before it was quantized";
-  if (run.method != config::Method::kLora) {
-    throw UsageError("method: full trains every weight, but " + stored, "set method: lora" + remedy);
-  }
-  if (run.random_init) {
-    throw UsageError("random_init: true draws every weight, but " + stored, "remove random_init" + remedy);
-  }
-  if (run.qat != config::Qat::kNone) {
-    throw UsageError("qat trains weights that are rounded, but " + stored, "remove qat" + remedy);
-  }
-  for (const ParameterRow& row : parameters.rows) {
-    if (!row.spec.may_be_coded() || !row.trained) continue;
-    throw UsageError("modules_to_save trains " + row.spec.name + ", but " + stored,
-                     "remove the module from modules_to_save" + remedy);
-  }
 }
 
 std::string name_of_step_sizes(quant::Scheme scheme, const std::string& weight) {

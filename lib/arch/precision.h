@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "arch/architecture.h"
 #include "base/dtype.h"
 #include "config/run_config.h"
 
@@ -17,6 +16,7 @@ struct Precision {
 
 // Weights are stored as the config says, else in FP32 for full training; a frozen base as in the checkpoint, or in
 // autocast's type where both have 16 bits: two such formats never meet.
-Precision precision_of(const Architecture& architecture, const config::RunConfig& run);
+// held: Architecture::dtype_in_use.
+Precision precision_of(const config::RunConfig& run, DType held);
 
 }  // namespace fathom::arch

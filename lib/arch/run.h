@@ -28,4 +28,7 @@ struct Run {
 // as parameter_table does.
 Run resolve(config::RunConfig config, Architecture architecture);
 
+// Throws UsageError for a run that would train, or draw at random, what its folder stores in codes.
+void refuse_training_codes(const Run& run);
+
 }  // namespace fathom::arch

@@ -22,26 +22,26 @@ std::optional<quant::Scheme> scheme_of_settings(const config::RunConfig& run) {
 
 }  // namespace
 
-std::optional<quant::Scheme> base_scheme(const Architecture& architecture, const config::RunConfig& run) {
+std::optional<quant::Scheme> base_scheme(const config::RunConfig& run,
+                                         const std::optional<quant::FolderFormat>& stored) {
   const std::optional<quant::Scheme> wanted = scheme_of_settings(run);
-  if (!architecture.quantized) return wanted;
-  if (wanted && *wanted != architecture.quantized->scheme) {
+  if (!stored) return wanted;
+  if (wanted && *wanted != stored->scheme) {
     const std::string key = quant::row_of(*wanted).key;
     throw UsageError(key + ": " + std::string(quant::name_of(*wanted)) + " is wanted, but " +
-                         "the model's folder stores its projections in " +
-                         std::string(quant::name_of(architecture.quantized->scheme)),
+                         "the model's folder stores its projections in " + std::string(quant::name_of(stored->scheme)),
                      "remove " + key + ", or name the folder before it was quantized");
   }
-  return architecture.quantized->scheme;
+  return stored->scheme;
 }
 
-std::optional<quant::Scheme> fake_scheme(const Architecture& architecture, const config::RunConfig& run) {
-  if (run.qat == config::Qat::kNone || architecture.quantized) return std::nullopt;
+std::optional<quant::Scheme> fake_scheme(config::Qat qat, const Architecture& architecture) {
+  if (qat == config::Qat::kNone || architecture.quantized) return std::nullopt;
   if (const char* why = why_not_stored_in_codes(architecture)) {
     throw UsageError("qat rounds what a folder may store in codes, but " + architecture.family + " " + why,
                      "remove qat, or take another model");
   }
-  return run.qat == config::Qat::kInt8 ? quant::Scheme::kInt8 : int4_scheme(architecture);
+  return qat == config::Qat::kInt8 ? quant::Scheme::kInt8 : int4_scheme(architecture);
 }
 
 quant::Scheme int4_scheme(const Architecture& architecture) {

@@ -115,6 +115,14 @@ void read_target_parameters(const Json& adapter, bool fused, config::RunConfig& 
   config.target_modules.insert(config.target_modules.end(), {"gate_proj", "up_proj"});
 }
 
+// What the model has with an adapter whose settings are these.
+arch::ParameterTable table_of(const std::filesystem::path& folder, const config::RunConfig& settings,
+                              const arch::Architecture& architecture) try {
+  return arch::resolve(settings, architecture).parameters;
+} catch (const UsageError& error) {
+  throw UsageError((folder / "adapter_config.json").string() + ": " + error.what());
+}
+
 }  // namespace
 
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder) try {
@@ -161,30 +169,24 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
               "expected PEFT's adapter_config.json");
 }
 
-arch::ParameterTable table_of(const std::filesystem::path& folder, const arch::Architecture& architecture,
-                              const config::RunConfig& settings) try {
-  return arch::parameter_table(architecture, settings);
-} catch (const UsageError& error) {
-  throw UsageError((folder / "adapter_config.json").string() + ": " + error.what());
-}
-
 void refuse_untied(const std::filesystem::path& folder, const arch::Architecture& architecture) {
   if (!architecture.tie_word_embeddings) return;
   const std::string origin = (folder / "adapter_config.json").string();
   const Json adapter = read_json(origin);
   const std::string embedding = architecture.names().embedding + std::string(".weight");
-  if (!table_of(folder, architecture, with_adapter({}, folder)).trains(embedding)) return;
+  if (!table_of(folder, with_adapter({}, folder), architecture).trains(embedding)) return;
   if (adapter.contains(kTyingKey) && adapter.at(kTyingKey) == true) return;
   throw Error(origin + ": modules_to_save holds the embedding or the head of a model that ties the two, without " +
                   kTyingKey + ": they were trained apart, which one matrix cannot hold",
               std::string("train the adapter with ") + kTyingKey + ": true, or on a base with an lm_head of its own");
 }
 
-void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture) {
+arch::Run resolve_adapted(const config::RunConfig& config, const arch::Architecture& architecture) {
+  if (config.adapter_name_or_path.empty()) return arch::resolve(config, architecture);
   const config::RunConfig theirs = with_adapter(config, config.adapter_name_or_path);
   refuse_untied(config.adapter_name_or_path, architecture);
-  const arch::ParameterTable other = table_of(config.adapter_name_or_path, architecture, theirs),
-                             ours = arch::parameter_table(architecture, config);
+  const arch::ParameterTable other = table_of(config.adapter_name_or_path, theirs, architecture);
+  arch::Run run = arch::resolve(config, architecture);
   const auto same_rows = [&](const auto& fact) {
     const auto facts = [&](const arch::ParameterTable& table, int64_t rank) {
       std::vector<int64_t> facts;
@@ -193,7 +195,7 @@ void refuse_other_adapter(const config::RunConfig& config, const arch::Architect
       }
       return facts;
     };
-    return facts(ours, config.lora_r) == facts(other, theirs.lora_r);
+    return facts(run.parameters, config.lora_r) == facts(other, theirs.lora_r);
   };
   const bool same_trained = same_rows([](const arch::ParameterRow& row, int64_t) { return row.trained; });
   const bool same_targets =
@@ -208,7 +210,7 @@ void refuse_other_adapter(const config::RunConfig& config, const arch::Architect
     if (key == "target_parameters") same = same || same_targets;
     if (!same) differing += (differing.empty() ? "" : ", ") + key + ": " + known.get(theirs);
   }
-  if (differing.empty()) return;
+  if (differing.empty()) return run;
   throw UsageError("adapter_name_or_path: " + config.adapter_name_or_path + " was trained with other settings",
                    "set " + differing);
 }

@@ -3,8 +3,7 @@
 
 #include <filesystem>
 
-#include "arch/parameter_table.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "model/decoder.h"
 
 namespace fathom::checkpoint {
@@ -13,16 +12,14 @@ namespace fathom::checkpoint {
 // phantom's folder, and for what this decoder cannot express (another peft_type, DoRA, biases, ranks by pattern),
 // naming the key.
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder);
-// What the model has with an adapter whose settings are these. Throws UsageError that names adapter_config.json where
-// they name modules that it does not have.
-arch::ParameterTable table_of(const std::filesystem::path& folder, const arch::Architecture& architecture,
-                              const config::RunConfig& settings);
 // Throws Error where the adapter holds an embedding or a head of its own for a model whose two are one matrix: what
 // PEFT trains without ensure_weight_tying.
 void refuse_untied(const std::filesystem::path& folder, const arch::Architecture& architecture);
-// Throws UsageError, naming the settings to write, unless config.adapter_name_or_path was trained with the config's
-// lora_r, lora_alpha, use_rslora, target_modules and modules_to_save; whatever the two above throw besides.
-void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture);
+// arch::resolve, of a config that may name an adapter. Throws UsageError, naming the settings to write, unless
+// config.adapter_name_or_path was trained with the config's lora_r, lora_alpha, use_rslora, target_modules and
+// modules_to_save, and one that names adapter_config.json where the model does not have its modules; whatever the two
+// above throw besides.
+arch::Run resolve_adapted(const config::RunConfig& config, const arch::Architecture& architecture);
 // Whether the folder holds adapter_model.safetensors.
 bool has_adapter_weights(const std::filesystem::path& folder);
 // Throws Error unless adapter_model.safetensors holds what the model trains, in names, shapes and types: reads its

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "arch/precision.h"
 #include "base/bytes.h"
+#include "config/shards.h"
 #include "plan/alive.h"
 #include "plan/gradients_beside.h"
 #include "plan/shares.h"
@@ -28,21 +28,18 @@ using memory::Component;
 
 class Walk {
  public:
-  Walk(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-       const Workload& workload)
-      : checkpoints_(run.gradient_checkpointing),
-        gradients_stand_(run.num_processes > 1 && !is_shared(run)),
-        keeps_units_(!run.reshard_after_forward),
-        first_stays_(first_unit_stays(architecture)),
-        parameters_(arch::parameter_table(architecture, run)),
-        shares_(unit_shares(architecture, run, parameters_)) {
-    const StepOperators operators(architecture, run, target, parameters_);
-    standing_ = standing(architecture, run, target, workload, parameters_);
-    loading_ = loading(architecture, run, target, parameters_);
-    const bool cuda = target.device == config::Device::kCuda,
-               scales_loss = arch::precision_of(architecture, run).computed == DType::kF16;
-    if (run.optimizer_in_backward) single_updates_.emplace(run, cuda);
-    if (!single_updates_) updates_ = update_footprint(run, trained_sizes(parameters_), cuda, scales_loss);
+  Walk(const arch::Run& run, const Target& target, const Workload& workload)
+      : checkpoints_(run.config.gradient_checkpointing),
+        gradients_stand_(run.config.num_processes > 1 && !config::is_shared(run.config)),
+        keeps_units_(!run.config.reshard_after_forward),
+        first_stays_(first_unit_stays(run.architecture)),
+        shares_(unit_shares(run)),
+        standing_(standing(run, target, workload)),
+        loading_(loading(run, target)) {
+    const StepOperators operators(run, target);
+    const bool cuda = target.device == config::Device::kCuda, scales_loss = run.precision.computed == DType::kF16;
+    if (run.config.optimizer_in_backward) single_updates_.emplace(run.config, cuda);
+    if (!single_updates_) updates_ = update_footprint(run.config, trained_sizes(run.parameters), cuda, scales_loss);
     for (const schedule::StepShape& step : workload.steps) {
       std::vector<BatchOperators>& batches = steps_.emplace_back();
       for (const schedule::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
@@ -368,10 +365,10 @@ class Walk {
   }
 
   const bool checkpoints_, gradients_stand_, keeps_units_, first_stays_;
-  const arch::ParameterTable parameters_;
   const std::vector<UnitShare> shares_;  // of a model that processes share
-  Tensors standing_;
-  std::vector<Tensors> loading_, updates_;
+  const Tensors standing_;
+  const std::vector<Tensors> loading_;
+  std::vector<Tensors> updates_;
   std::optional<SingleUpdates> single_updates_;  // where parameters are updated in the backward pass
   std::vector<std::vector<BatchOperators>> steps_;
   std::vector<BatchOperators> evaluations_;
@@ -391,9 +388,8 @@ class Walk {
 
 }  // namespace
 
-Analytic estimate_analytic(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                           const Workload& workload) {
-  return Walk(architecture, run, target, workload).largest();
+Analytic estimate_analytic(const arch::Run& run, const Target& target, const Workload& workload) {
+  return Walk(run, target, workload).largest();
 }
 
 }  // namespace fathom::plan

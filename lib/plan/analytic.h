@@ -3,8 +3,7 @@
 // temporaries of the operator at hand. Nothing here says how a step is computed but the order of its operators.
 #pragma once
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
@@ -12,7 +11,6 @@ namespace fathom::plan {
 // What training takes at its largest instant: weights, states and gradients exactly, the whole within a few percent of
 // the dry run. Uses target.device and target.attention_kernel, and of the workload the steps, the evaluations and the
 // ring's capacity. Sizes that leave int64 are refused with Error.
-Analytic estimate_analytic(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                           const Workload& workload);
+Analytic estimate_analytic(const arch::Run& run, const Target& target, const Workload& workload);
 
 }  // namespace fathom::plan

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "arch/parameter_table.h"
-#include "arch/precision.h"
 #include "base/bytes.h"
 #include "footprint/optimizer.h"
 #include "plan/standing.h"
@@ -80,49 +78,43 @@ Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
            a.device.recorded - b.device.recorded}};
 }
 
-StepArithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                                   const schedule::StepShape& step) {
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  const Target target = target_of(run);
-  const StepOperators operators(architecture, run, target, parameters);
+StepArithmetic estimate_arithmetic(const arch::Run& run, const schedule::StepShape& step) {
+  const Target target = target_of(run.config);
+  const StepOperators operators(run, target);
   StepArithmetic sum;
   for (size_t i = 0, end = 1; i < step.size(); i = end++) {
     while (i > 0 && end < step.size() && step[end] == step[i]) ++end;
     const auto times = static_cast<int64_t>(end - i);
     for (const auto& [forward, backward] :
-         units_of(operators.of_batch(step[i], /*gradients=*/true), run.gradient_checkpointing)) {
+         units_of(operators.of_batch(step[i], /*gradients=*/true), run.config.gradient_checkpointing)) {
       add(sum.forward, forward, times);
       add(sum.backward, backward, times);
     }
     // Gradients are added to those that are there.
-    const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
-    if (i > 0) add(sum.backward.bytes_moved, parameters.trained_base_count(), times * 3 * stored);
+    const int64_t stored = size_of(run.precision.stored);
+    if (i > 0) add(sum.backward.bytes_moved, run.parameters.trained_base_count(), times * 3 * stored);
   }
-  Arithmetic& updates = run.optimizer_in_backward ? sum.backward : sum.update;
-  for (const footprint::TrainedSizes& each : trained_sizes(parameters)) {
-    add(updates.bytes_moved, footprint::update_traffic(run, each), 1);
+  Arithmetic& updates = run.config.optimizer_in_backward ? sum.backward : sum.update;
+  for (const footprint::TrainedSizes& each : trained_sizes(run.parameters)) {
+    add(updates.bytes_moved, footprint::update_traffic(run.config, each), 1);
   }
   return sum;
 }
 
-std::vector<UnitArithmetic> unit_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                                            const schedule::BatchShape& batch) {
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  const Target target = target_of(run);
-  return units_of(StepOperators(architecture, run, target, parameters).of_batch(batch, /*gradients=*/true),
-                  run.gradient_checkpointing);
+std::vector<UnitArithmetic> unit_arithmetic(const arch::Run& run, const schedule::BatchShape& batch) {
+  const Target target = target_of(run.config);
+  return units_of(StepOperators(run, target).of_batch(batch, /*gradients=*/true), run.config.gradient_checkpointing);
 }
 
-schedule::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
-                                 const std::vector<schedule::StepShape>& steps) {
+schedule::StepShape longest_step(const arch::Run& run, const std::vector<schedule::StepShape>& steps) {
   schedule::StepShape longest;
   int64_t most = -1;
   for (schedule::StepShape step : steps) {
     // A step of one micro-batch is all that there is: a workload with larger steps gives two.
-    while (step.size() > 1 && static_cast<int64_t>(step.size()) < run.gradient_accumulation_steps) {
+    while (step.size() > 1 && static_cast<int64_t>(step.size()) < run.config.gradient_accumulation_steps) {
       step.push_back(step.back());
     }
-    const Arithmetic arithmetic = estimate_arithmetic(architecture, run, step).whole();
+    const Arithmetic arithmetic = estimate_arithmetic(run, step).whole();
     const int64_t flops = checked_add(arithmetic.matrix_flops, arithmetic.attention_flops, kWhat);
     if (flops <= most) continue;
     most = flops;

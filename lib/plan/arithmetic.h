@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "plan/step_parts.h"
 #include "schedule/steps.h"
 
@@ -42,19 +41,16 @@ using StepArithmetic = StepParts<Arithmetic>;
 // is of the backward pass, and so are updates within it (config optimizer_in_backward). Operations are exactly those
 // that a dry run counts (play/arithmetic_count.h), bytes within a third of its count. Throws Error where a number
 // leaves int64.
-StepArithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                                   const schedule::StepShape& step);
+StepArithmetic estimate_arithmetic(const arch::Run& run, const schedule::StepShape& step);
 
 // Of one micro-batch, unit by unit as model/units.h has them.
 struct UnitArithmetic {
   Arithmetic forward, backward;
 };
-std::vector<UnitArithmetic> unit_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                                            const schedule::BatchShape& batch);
+std::vector<UnitArithmetic> unit_arithmetic(const arch::Run& run, const schedule::BatchShape& batch);
 
 // Of a workload's steps the one that computes most, with as many micro-batches as the run accumulates: those beyond the
 // ones given (see schedule::maximal_shapes) are like the last. Empty for no steps.
-schedule::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
-                                 const std::vector<schedule::StepShape>& steps);
+schedule::StepShape longest_step(const arch::Run& run, const std::vector<schedule::StepShape>& steps);
 
 }  // namespace fathom::plan

@@ -1,7 +1,6 @@
 // Sizes of one layer's attention over one batch.
 #include "plan/attention_operators.h"
 
-#include "arch/precision.h"
 #include "footprint/biased_attention.h"
 
 namespace fathom::plan {
@@ -24,7 +23,7 @@ footprint::Footprint kernel_attention(const LayerSubject& subject, bool differen
   sizes.head_size = attention.head_dim;
   sizes.window = attention.window;
   sizes.amx = subject.target.amx && !subject.step.cuda && sizes.kernel == footprint::AttentionKernel::kFlash &&
-              arch::precision_of(subject.architecture, subject.run).computed == DType::kBF16;
+              subject.run.precision.computed == DType::kBF16;
   sizes.threads = subject.target.threads;
   sizes.wide_tiles = subject.target.compute_capability == "8.0" || subject.target.compute_capability == "9.0" ||
                      subject.target.compute_capability.starts_with("10.");
@@ -44,9 +43,9 @@ footprint::Footprint scores_attention(const LayerSubject& subject, int64_t keys,
   sizes.queries = subject.step.tokens / subject.batch.rows;
   sizes.keys = keys;
   sizes.by_distance = by_distance;
-  sizes.trains_bias = by_distance && subject.gradients && subject.run.method == config::Method::kFull &&
-                      subject.architecture.relative.has_value();
-  sizes.dropout = subject.gradients && subject.architecture.dropout > 0;
+  sizes.trains_bias = by_distance && subject.gradients && subject.run.config.method == config::Method::kFull &&
+                      subject.run.architecture.relative.has_value();
+  sizes.dropout = subject.gradients && subject.run.architecture.dropout > 0;
   sizes.capped = by_distance && attention.softcap > 0;
   sizes.differentiated = differentiated;
   return footprint::biased_attention_footprint(subject.step, sizes);

@@ -27,8 +27,7 @@ std::string describe_capacity(const Target& target) {
   return target.device == config::Device::kCuda ? target.name + " has " + bytes : "this machine has " + bytes + " free";
 }
 
-std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const arch::Architecture& architecture,
-                            const ThroughputOf& throughput) {
+std::string describe_misfit(const Plan& plan, const arch::Run& run, const ThroughputOf& throughput) {
   const memory::ComponentBytes& bytes = plan.dry_run.at_peak;
   const memory::Component largest = *std::max_element(memory::kComponents.begin(), memory::kComponents.end(),
                                                       [&](auto a, auto b) { return bytes[a] < bytes[b]; });
@@ -43,8 +42,7 @@ std::string describe_misfit(const Plan& plan, const config::RunConfig& run, cons
                      format_bytes(plan.dry_run.peak) + " live at its peak, the largest part is " +
                      std::string(component_name(largest)) + ": " + format_bytes(bytes[largest]) + " (" + share.data() +
                      ").";
-  const std::string help =
-      describe_remedies(remedies(architecture, run, plan.target, plan.workload, throughput), missing);
+  const std::string help = describe_remedies(remedies(run, plan.target, plan.workload, throughput), missing);
   if (!help.empty()) text += "\nWhat would help most, each alone, by formula:\n" + help;
   if (text.back() == '\n') text.pop_back();
   return text;

@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "plan/plan.h"
 #include "plan/remedies.h"
 
@@ -21,8 +20,7 @@ int64_t missing_bytes(const Plan& plan);
 std::string describe_capacity(const Target& target);
 // What is needed, what there is, the component to blame, and the settings that help most with the bytes each saves.
 // Several lines; of a plan that does not fit.
-std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const arch::Architecture& architecture,
-                            const ThroughputOf& throughput = {});
+std::string describe_misfit(const Plan& plan, const arch::Run& run, const ThroughputOf& throughput = {});
 
 // The smaller of a capacity and the run's memory_budget (0: unknown, unset), told in the target.
 void bound_by_budget(Target& target, int64_t memory_budget);

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "arch/precision.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "schedule/inputs.h"
@@ -97,9 +96,9 @@ double interpolate(const std::map<int64_t, double>& rates, int64_t at) {
 
 }  // namespace
 
-KernelSettings kernel_settings(const config::RunConfig& run, const arch::Architecture& architecture) {
-  return {size_of(arch::precision_of(architecture, run).computed) == 2, run.attn_implementation, run.method,
-          run.gradient_checkpointing};
+KernelSettings kernel_settings(const arch::Run& run) {
+  return {size_of(run.precision.computed) == 2, run.config.attn_implementation, run.config.method,
+          run.config.gradient_checkpointing};
 }
 
 Json to_json(const Calibration& calibration) {
@@ -185,10 +184,9 @@ std::filesystem::path save_calibration(const std::filesystem::path& folder, cons
   return file;
 }
 
-std::optional<Throughput> throughput_of(const Calibration& calibration, const config::RunConfig& run,
-                                        const arch::Architecture& architecture, int64_t threads) {
-  if (arch::precision_of(architecture, run).computed == DType::kF16) return std::nullopt;  // FP32 and BF16 are measured
-  const bool narrow = kernel_settings(run, architecture).narrow;
+std::optional<Throughput> throughput_of(const Calibration& calibration, const arch::Run& run, int64_t threads) {
+  if (run.precision.computed == DType::kF16) return std::nullopt;  // FP32 and BF16 are measured
+  const bool narrow = kernel_settings(run).narrow;
   std::map<int64_t, std::vector<MeasuredSpeed>> by_threads;
   for (const MeasuredSpeed& speed : calibration.speeds) {
     if (speed.narrow == narrow) by_threads[speed.threads].push_back(speed);
@@ -201,7 +199,7 @@ std::optional<Throughput> throughput_of(const Calibration& calibration, const co
     for (const auto& [count, speeds] : by_threads) {
       std::map<int64_t, double> widths;
       for (const MeasuredSpeed& speed : speeds) widths[speed.width] = speed.*member;
-      rates[count] = interpolate(widths, architecture.hidden_size);
+      rates[count] = interpolate(widths, run.architecture.hidden_size);
     }
     return interpolate(rates, threads);
   };

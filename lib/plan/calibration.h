@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "arch/architecture.h"
+#include "arch/run.h"
 #include "base/json.h"
-#include "config/run_config.h"
 #include "plan/expected_time.h"
 
 namespace fathom::plan {
@@ -34,7 +33,7 @@ struct KernelSettings {
   bool checkpointing = false;
   bool operator==(const KernelSettings&) const = default;
 };
-KernelSettings kernel_settings(const config::RunConfig& run, const arch::Architecture& architecture);
+KernelSettings kernel_settings(const arch::Run& run);
 
 struct MeasuredOverhead {
   KernelSettings settings;
@@ -64,8 +63,7 @@ std::filesystem::path save_calibration(const std::filesystem::path& folder, cons
 // The speeds for a run's precision, width and threads. Between measured widths and threads the rates are interpolated
 // along their logarithms, beyond the measured widths the nearest counts; nullopt for more threads than were measured or
 // none of that precision, and for FP16.
-std::optional<Throughput> throughput_of(const Calibration& calibration, const config::RunConfig& run,
-                                        const arch::Architecture& architecture, int64_t threads);
+std::optional<Throughput> throughput_of(const Calibration& calibration, const arch::Run& run, int64_t threads);
 // What the driver uses besides the allocator's reserved bytes for a run of these settings; nullopt if not measured.
 std::optional<int64_t> overhead_of(const Calibration& calibration, const KernelSettings& settings);
 

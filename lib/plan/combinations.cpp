@@ -14,9 +14,9 @@ namespace fathom::plan {
 using config::RunConfig;
 
 Combinations::Combinations(const Question& question, const std::set<std::string>& keep) : question_(question) {
-  for (Technique& row : techniques(question.run, question.architecture, question.target)) {
-    const auto changed = row.apply(question.run);
-    if (keep.count(row.group) > 0 && changed != question.run) continue;
+  for (Technique& row : techniques(question.run, question.target)) {
+    const auto changed = row.apply(question.run.config);
+    if (keep.count(row.group) > 0 && changed != question.run.config) continue;
     if (groups_.empty() || groups_.back().front().group != row.group) groups_.emplace_back();
     groups_.back().push_back(std::move(row));
   }
@@ -24,7 +24,7 @@ Combinations::Combinations(const Question& question, const std::set<std::string>
 
 std::vector<Family> Combinations::of_turn(Turn turn) {
   families_.clear();
-  combine(turn, {}, question_.run, groups_.begin(), Turn::kFirst);
+  combine(turn, {}, question_.run.config, groups_.begin(), Turn::kFirst);
   return std::move(families_);
 }
 
@@ -49,32 +49,33 @@ void Combinations::add_batches(Family family, const RunConfig& run, const std::v
     if (!changed) continue;
     std::vector<std::string> names = family.techniques;
     names.push_back(row.name);
-    Combination each = combination(names, *changed);
+    Combination each = combination(names, resolved(*changed));
     each.turn = turn;
     if (!question_.host_bytes || each.host_bytes <= *question_.host_bytes) family.batches.push_back(std::move(each));
   }
   if (!family.batches.empty()) families_.push_back(std::move(family));
 }
 
-Combination Combinations::combination(const std::vector<std::string>& techniques, const RunConfig& run) {
+Combination Combinations::combination(const std::vector<std::string>& techniques, const arch::Run& run) {
   Combination result;
   result.techniques = techniques;
-  result.run = run;
-  result.change = update_change(question_.run, run);
-  result.host_bytes = offloaded_bytes(question_.architecture, run);
+  result.run = run.config;
+  result.change = update_change(question_.run.config, run.config);
+  result.host_bytes = offloaded_bytes(run);
   if (longest_.empty()) longest_ = question_.workload_of(run).steps;
   const schedule::BatchShape micro_batch =
-      schedule::batch_of_longest(run.per_device_train_batch_size, longest_, run.packing);
-  const schedule::StepShape step(run.gradient_accumulation_steps, micro_batch);
-  result.arithmetic = estimate_arithmetic(question_.architecture, run, step);
-  result.tokens = run.gradient_accumulation_steps * micro_batch.rows * micro_batch.length;
+      schedule::batch_of_longest(run.config.per_device_train_batch_size, longest_, run.config.packing);
+  const schedule::StepShape step(run.config.gradient_accumulation_steps, micro_batch);
+  result.arithmetic = estimate_arithmetic(run, step);
+  result.tokens = run.config.gradient_accumulation_steps * micro_batch.rows * micro_batch.length;
   const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
   const Arithmetic whole = result.arithmetic.whole();
   result.operations = slowdown.matrix * static_cast<double>(whole.matrix_flops) +
                       slowdown.attention * static_cast<double>(whole.attention_flops);
-  const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;
-  if (!throughput) return result;
-  const ExpectedTime time = expected_step_time(question_.architecture, run, step, result.arithmetic, *throughput);
+  if (question_.throughput) result.throughput = question_.throughput(run);
+  if (!result.throughput) return result;
+  result.host_traffic = host_traffic(run);
+  const ExpectedTime time = expected_step_time(run, step, result.arithmetic, *result.throughput);
   result.seconds = time.seconds();
   result.exposed_seconds = time.exposed_seconds;
   result.host_seconds = time.host_seconds;
@@ -85,20 +86,19 @@ Combination Combinations::combination(const std::vector<std::string>& techniques
 
 int64_t Combinations::formula(Combination& combination) const {
   if (combination.formula > 0) return combination.formula;
-  const Target target = target_of(question_.target, combination.run, question_.architecture);
+  const arch::Run run = resolved(combination.run);
   return combination.formula =
-             estimate_analytic(question_.architecture, combination.run, target, question_.workload_of(combination.run))
-                 .peak;
+             estimate_analytic(run, target_of(question_.target, run), question_.workload_of(run)).peak;
 }
 
 void Combinations::correct_times(const Combination& played, std::vector<Family>& families) {
   if (!played.seconds || !played.proof->fits || !played.proof->arithmetic) return;
-  const schedule::StepShape step =
-      longest_step(question_.architecture, played.run, question_.workload_of(played.run).steps);
-  const double reckoned = computing_seconds(played.run, estimate_arithmetic(question_.architecture, played.run, step));
+  const arch::Run run = resolved(played.run);
+  const schedule::StepShape step = longest_step(run, question_.workload_of(run).steps);
+  const double reckoned = computing_seconds(played, estimate_arithmetic(run, step));
   if (reckoned == 0) return;
   const Update update = update_of(played.techniques);
-  const double lack = lacks_[update] = computing_seconds(played.run, *played.proof->arithmetic) / reckoned;
+  const double lack = lacks_[update] = computing_seconds(played, *played.proof->arithmetic) / reckoned;
   for (Family& family : families) {
     if (update_of(family.techniques) != update) continue;
     for (Combination& each : family.batches) {
@@ -113,17 +113,15 @@ Combinations::Update Combinations::update_of(const std::vector<std::string>& tec
   return {techniques.begin(), techniques.begin() + kOfUpdate};
 }
 
-double Combinations::computing_seconds(const RunConfig& run, const StepArithmetic& arithmetic) const {
-  return expected_time(arithmetic, *question_.throughput(run)).seconds();
+double Combinations::computing_seconds(const Combination& combination, const StepArithmetic& arithmetic) {
+  return expected_time(arithmetic, *combination.throughput).seconds();
 }
 
 // lack: of what it computes.
-void Combinations::set_seconds(Combination& combination, double lack) const {
-  const RunConfig& run = combination.run;
-  const double computing = lack * computing_seconds(run, combination.arithmetic);
+void Combinations::set_seconds(Combination& combination, double lack) {
+  const double computing = lack * computing_seconds(combination, combination.arithmetic);
   if (combination.host_bytes > 0) {
-    combination.host_seconds =
-        exposed_host_seconds(host_traffic(question_.architecture, run), computing, *question_.throughput(run));
+    combination.host_seconds = exposed_host_seconds(combination.host_traffic, computing, *combination.throughput);
   }
   combination.seconds = computing + combination.exposed_seconds + combination.host_seconds;
 }

@@ -39,10 +39,13 @@ class Combinations {
 
   void combine(Turn turn, Family chosen, const config::RunConfig& run, Groups::const_iterator group, Turn latest);
   void add_batches(Family family, const config::RunConfig& run, const std::vector<Technique>& batches, Turn turn);
-  Combination combination(const std::vector<std::string>& techniques, const config::RunConfig& run);
+  Combination combination(const std::vector<std::string>& techniques, const arch::Run& run);
   static Update update_of(const std::vector<std::string>& techniques);
-  double computing_seconds(const config::RunConfig& run, const StepArithmetic& arithmetic) const;
-  void set_seconds(Combination& combination, double lack) const;
+  static double computing_seconds(const Combination& combination, const StepArithmetic& arithmetic);
+  static void set_seconds(Combination& combination, double lack);
+  arch::Run resolved(const config::RunConfig& config) const {
+    return arch::resolve(config, question_.run.architecture);
+  }
 
   const Question& question_;
   Groups groups_;

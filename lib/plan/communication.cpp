@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "arch/parameter_table.h"
 #include "base/bytes.h"
 #include "base/rounding.h"
 #include "config/shards.h"
@@ -78,14 +77,13 @@ struct UnitSeconds {
 
 class Streams {
  public:
-  Streams(const arch::Architecture& architecture, const config::RunConfig& run, const Throughput& throughput)
-      : architecture_(architecture),
-        run_(run),
+  Streams(const arch::Run& run, const Throughput& throughput)
+      : run_(run),
         throughput_(throughput),
         wires_(*throughput.interconnect),
-        copy_(ranks_of_copy(run, throughput.interconnect->gpus_per_node)),
-        share_(ranks_of_share(run, throughput.interconnect->gpus_per_node)),
-        units_(unit_bytes(architecture, run, arch::parameter_table(architecture, run))) {
+        copy_(ranks_of_copy(run.config, throughput.interconnect->gpus_per_node)),
+        share_(ranks_of_share(run.config, throughput.interconnect->gpus_per_node)),
+        units_(unit_bytes(run)) {
     while (lowest_trained_ < last() && units_[lowest_trained_].trained == 0) ++lowest_trained_;
   }
 
@@ -105,7 +103,7 @@ class Streams {
 
   void reckon_units(const schedule::BatchShape& batch) {
     seconds_.clear();
-    for (const auto& [forward, backward] : unit_arithmetic(architecture_, run_, batch)) {
+    for (const auto& [forward, backward] : unit_arithmetic(run_, batch)) {
       seconds_.push_back({computing_time(forward, memory::Phase::kForward, throughput_).seconds(),
                           computing_time(backward, memory::Phase::kBackward, throughput_).seconds()});
     }
@@ -164,7 +162,7 @@ class Streams {
     const size_t lowest_gathered = std::max<size_t>(1, lowest_trained_);
     double reduction = 0;
     for (size_t unit = last() + 1; unit-- > lowest_trained_;) {
-      const bool gathers = run_.reshard_after_forward && unit > lowest_gathered && unit + 1 <= last();
+      const bool gathers = run_.config.reshard_after_forward && unit > lowest_gathered && unit + 1 <= last();
       beside((gathers ? gather(unit - 1) : 0) + reduction, seconds_[unit].backward);
       reduction = reduce(unit);
       if (ends_step) reduction += sum(unit);
@@ -181,8 +179,7 @@ class Streams {
     result_.exposed += behind;
   }
 
-  const arch::Architecture& architecture_;
-  const config::RunConfig& run_;
+  const arch::Run& run_;
   const Throughput& throughput_;
   const Wires wires_;
   const Ranks copy_, share_;
@@ -194,19 +191,17 @@ class Streams {
 
 }  // namespace
 
-Communication communication_of(const arch::Architecture& architecture, const config::RunConfig& run,
-                               const schedule::StepShape& step, const Throughput& throughput) {
-  return Streams(architecture, run, throughput).of_step(step);
+Communication communication_of(const arch::Run& run, const schedule::StepShape& step, const Throughput& throughput) {
+  return Streams(run, throughput).of_step(step);
 }
 
-ExpectedTime expected_step_time(const arch::Architecture& architecture, const config::RunConfig& run,
-                                const schedule::StepShape& step, const StepArithmetic& arithmetic,
+ExpectedTime expected_step_time(const arch::Run& run, const schedule::StepShape& step, const StepArithmetic& arithmetic,
                                 const Throughput& throughput) {
   ExpectedTime time = expected_time(arithmetic, throughput);
-  if (run.num_processes > 1 && throughput.interconnect) {
-    time.exposed_seconds = communication_of(architecture, run, step, throughput).exposed;
+  if (run.config.num_processes > 1 && throughput.interconnect) {
+    time.exposed_seconds = communication_of(run, step, throughput).exposed;
   }
-  time.host_seconds = exposed_host_seconds(host_traffic(architecture, run), time.computing().seconds(), throughput);
+  time.host_seconds = exposed_host_seconds(host_traffic(run), time.computing().seconds(), throughput);
   return time;
 }
 

@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "plan/expected_time.h"
 #include "schedule/steps.h"
 
@@ -39,12 +38,10 @@ struct Communication {
 // sums of copies around a ring again. A unit is gathered while the one before it computes, and the gradients of one go
 // while the next computes: of each such pair the longer counts, and nothing hides the first gather and the last sum.
 // With DDP, gradients of the last micro-batch go while the backward pass goes on.
-Communication communication_of(const arch::Architecture& architecture, const config::RunConfig& run,
-                               const schedule::StepShape& step, const Throughput& throughput);
+Communication communication_of(const arch::Run& run, const schedule::StepShape& step, const Throughput& throughput);
 
 // Of a step with its communication, where the throughput knows the run's interconnect; else of what it computes alone.
-ExpectedTime expected_step_time(const arch::Architecture& architecture, const config::RunConfig& run,
-                                const schedule::StepShape& step, const StepArithmetic& arithmetic,
+ExpectedTime expected_step_time(const arch::Run& run, const schedule::StepShape& step, const StepArithmetic& arithmetic,
                                 const Throughput& throughput);
 
 }  // namespace fathom::plan

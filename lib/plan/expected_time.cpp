@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "arch/precision.h"
 #include "plan/host.h"
 #include "schedule/inputs.h"
 
@@ -26,13 +25,12 @@ std::optional<HostLink> host_link_of(const config::GpuSpec& gpu, const config::R
 
 }  // namespace
 
-std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
-                                        const arch::Architecture& architecture) {
-  const DType type = arch::precision_of(architecture, run).computed;
+std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const arch::Run& run) {
+  const DType type = run.precision.computed;
   const bool narrow = size_of(type) == 2;
   const double in_16_bits = type == DType::kF16 && gpu.fp16_flops > 0 ? gpu.fp16_flops : gpu.bf16_flops;
-  const double products = narrow ? in_16_bits : run.tf32 ? gpu.tf32_flops : gpu.fp32_flops;
-  const bool math = run.attn_implementation == config::Attention::kMath;
+  const double products = narrow ? in_16_bits : run.config.tf32 ? gpu.tf32_flops : gpu.fp32_flops;
+  const bool math = run.config.attn_implementation == config::Attention::kMath;
   const double attention = narrow || math ? products : gpu.fp32_flops;  // the fused kernel for FP32 knows no TF32
   if (products <= 0 || attention <= 0 || gpu.memory_bytes_per_second <= 0) return std::nullopt;
   Throughput throughput;
@@ -43,8 +41,8 @@ std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config
   throughput.attention_efficiency = math ? kMatrixEfficiency : kAttentionEfficiency;
   throughput.memory_efficiency = kMemoryEfficiency;
   throughput.source = "configs/gpus.yaml";
-  throughput.interconnect = interconnect_of(gpu, run);
-  throughput.host_link = host_link_of(gpu, run);
+  throughput.interconnect = interconnect_of(gpu, run.config);
+  throughput.host_link = host_link_of(gpu, run.config);
   return throughput;
 }
 

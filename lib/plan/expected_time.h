@@ -6,9 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "arch/architecture.h"
+#include "arch/run.h"
 #include "config/devices.h"
-#include "config/run_config.h"
 #include "plan/arithmetic.h"
 
 namespace fathom::plan {
@@ -59,8 +58,7 @@ inline constexpr double kHostLinkEfficiency = 0.8;
 // Of a listed GPU, for the type in which a run's products with base weights are computed: BF16 or FP16, which are
 // equally fast, where the weights are stored so or autocast is on, else FP32 or, with tf32, TF32. Math attention runs
 // as ordinary matrix products. nullopt where the list lacks the figures; without an interconnect where it lacks those.
-std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
-                                        const arch::Architecture& architecture);
+std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const arch::Run& run);
 
 // Of what one device computes.
 struct ComputingTime {

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "arch/parameter_table.h"
-#include "arch/precision.h"
 #include "base/bytes.h"
+#include "config/shards.h"
 #include "footprint/optimizer.h"
 #include "memory/memory_pool.h"
 #include "plan/shares.h"
@@ -36,27 +35,26 @@ constexpr int64_t kShareAtOnce = 4 * kMiB;
 
 // What a save takes of the host beside the tensors: those of a CPU are written from where they lie. From a GPU all of
 // them are copied at once for a save in the background, else one by one; shares in pieces.
-int64_t save_buffer(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan) {
+int64_t save_buffer(const arch::Run& run, const Plan& plan) {
   if (plan.target.device == config::Device::kCpu) return 0;
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  const int64_t stored = size_of(arch::precision_of(architecture, run).stored), adapter = size_of(DType::kF32);
-  if (is_shared(run)) return kShareAtOnce;
-  if (run.save_in_background && schedule::saves_checkpoints(run)) {
-    const int64_t base = parameters.trained_base_count(), adapters = plan.workload.trained_parameters - base;
+  const int64_t stored = size_of(run.precision.stored), adapter = size_of(DType::kF32);
+  if (config::is_shared(run.config)) return kShareAtOnce;
+  if (run.config.save_in_background && schedule::saves_checkpoints(run.config)) {
+    const int64_t base = run.parameters.trained_base_count(), adapters = plan.workload.trained_parameters - base;
     const int64_t trained = sum({checked_multiply(base, stored, "the trained parameters"),
                                  checked_multiply(adapters, adapter, "the adapters")});
     const auto states = plan.dry_run.phase(memory::Phase::kSave).end[memory::Component::kOptimizerStates];
     return checked_add(trained, states, "the state that is saved");
   }
   const int64_t largest_trained =
-      largest(parameters, [](const arch::ParameterRow& row) { return row.trained && row.of_base(); });
+      largest(run.parameters, [](const arch::ParameterRow& row) { return row.trained && row.of_base(); });
   const int64_t weight = checked_multiply(largest_trained, stored, "the largest weight");
-  if (run.method == config::Method::kFull) return weight;
-  int64_t widest = architecture.hidden_size;
-  for (const arch::LayerSpec& layer : architecture.layers) {
+  if (run.config.method == config::Method::kFull) return weight;
+  int64_t widest = run.architecture.hidden_size;
+  for (const arch::LayerSpec& layer : run.architecture.layers) {
     widest = std::max({widest, layer.feed_forward.width, layer.attention.queries()});
   }
-  return std::max(weight, checked_multiply(widest * run.lora_r, adapter, "the largest adapter"));
+  return std::max(weight, checked_multiply(widest * run.config.lora_r, adapter, "the largest adapter"));
 }
 
 // Beside tensors and what the allocator keeps of their memory: the kernels that are kept (app/loader.cpp), those that
@@ -66,19 +64,16 @@ constexpr int64_t kBesideTensors = 192 * kMiB;
 
 }  // namespace
 
-int64_t offloaded_bytes(const arch::Architecture& architecture, const config::RunConfig& run) {
-  if (!offloads(run)) return 0;
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  return sum({footprint::host_state_bytes(run, trained_sizes(parameters)),
-              offloaded_layers(architecture, run, parameters).bytes});
+int64_t offloaded_bytes(const arch::Run& run) {
+  if (!offloads(run.config)) return 0;
+  return sum({footprint::host_state_bytes(run.config, trained_sizes(run.parameters)), offloaded_layers(run).bytes});
 }
 
-int64_t host_traffic(const arch::Architecture& architecture, const config::RunConfig& run) {
-  if (!offloads(run)) return 0;  // asked of every combination that a search tries
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  const int64_t layers = offloaded_layers(architecture, run, parameters).bytes;
-  return sum({footprint::host_state_bytes(run, trained_sizes(parameters)),
-              checked_multiply(2 * run.gradient_accumulation_steps, layers, "weights on their way")});
+int64_t host_traffic(const arch::Run& run) {
+  if (!offloads(run.config)) return 0;  // asked of every combination that a search tries
+  const int64_t layers = offloaded_layers(run).bytes;
+  return sum({footprint::host_state_bytes(run.config, trained_sizes(run.parameters)),
+              checked_multiply(2 * run.config.gradient_accumulation_steps, layers, "weights on their way")});
 }
 
 int64_t most_resident_growth(const Plan& plan) {
@@ -91,26 +86,24 @@ int64_t most_tensors_within(int64_t growth) {
   return std::max<int64_t>(0, growth - always) / 9 * 8;
 }
 
-HostMemory estimate_host(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
-                         int64_t program_bytes, int64_t mapped_bytes) {
+HostMemory estimate_host(const arch::Run& run, const Plan& plan, int64_t program_bytes, int64_t mapped_bytes) {
   HostMemory host;
   host.program = program_bytes;
   host.mapped_files = mapped_bytes;
   const bool cpu = plan.target.device == config::Device::kCpu;
-  const DType stored = arch::precision_of(architecture, run).stored;
+  const DType stored = run.precision.stored;
   // To a GPU a tensor of another type is converted on the host first; on the CPU it is converted where it goes.
   // Codes are made of the file's numbers as they are, a part at a time, and widened on the GPU.
   const auto is_converted = [](const arch::ParameterRow& row) { return row.of_base() && !row.codes; };
-  const int64_t converted = cpu || mapped_bytes == 0 || stored == architecture.dtype
-                                ? 0
-                                : checked_multiply(largest(arch::parameter_table(architecture, run), is_converted),
-                                                   size_of(stored), "the largest weight");
+  const int64_t converted =
+      cpu || mapped_bytes == 0 || stored == run.architecture.dtype
+          ? 0
+          : checked_multiply(largest(run.parameters, is_converted), size_of(stored), "the largest weight");
   const auto tensors = [&](memory::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
   host.offloaded = plan.offloaded;
   host.load_peak = sum({program_bytes, tensors(memory::Phase::kLoad), converted, plan.offloaded});
   host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0, plan.offloaded});
-  host.save_peak =
-      sum({program_bytes, tensors(memory::Phase::kSave), save_buffer(architecture, run, plan), plan.offloaded});
+  host.save_peak = sum({program_bytes, tensors(memory::Phase::kSave), save_buffer(run, plan), plan.offloaded});
   return host;
 }
 

@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
@@ -24,14 +23,13 @@ struct HostMemory {
 
 inline bool offloads(const config::RunConfig& run) { return run.offload_optimizer || run.offload_weights; }
 // What lies in the host's memory of optimizer states (offload_optimizer) and of frozen layers (offload_weights).
-int64_t offloaded_bytes(const arch::Architecture& architecture, const config::RunConfig& run);
+int64_t offloaded_bytes(const arch::Run& run);
 // What comes from there in a step, each way as much of states: all of them once, layers for each pass.
-int64_t host_traffic(const arch::Architecture& architecture, const config::RunConfig& run);
+int64_t host_traffic(const arch::Run& run);
 
 // program_bytes: resident before any tensor, on a CPU as measured in this process; of CUDA runs the libraries' code and
 // pinned memory add to it. mapped_bytes: of the folder's tensors; 0 for random_init.
-HostMemory estimate_host(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
-                         int64_t program_bytes, int64_t mapped_bytes);
+HostMemory estimate_host(const arch::Run& run, const Plan& plan, int64_t program_bytes, int64_t mapped_bytes);
 
 // By how many bytes the process's resident memory grows at most in a run on the CPU, from before it is planned: live
 // bytes and kernel scratch, the blocks that the allocator keeps for reuse, and what operators and threads take beside

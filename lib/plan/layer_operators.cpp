@@ -7,14 +7,12 @@
 #include <utility>
 
 #include "arch/attention_by_scores.h"
-#include "arch/storage_schemes.h"
 #include "footprint/elementwise.h"
 #include "footprint/experts.h"
 #include "footprint/linear.h"
 #include "plan/attention_operators.h"
 #include "plan/expert_operators.h"
 #include "plan/parameter_gradients.h"
-#include "plan/shares.h"
 
 namespace fathom::plan {
 namespace {
@@ -32,13 +30,13 @@ class LayerOperators {
       : subject_(subject),
         spec_(subject.spec),
         step_(subject.step),
-        width_(subject.architecture.hidden_size),
+        width_(subject.run.architecture.hidden_size),
         before_(spec_.norms_before()),
-        by_scores_(arch::attends_by_scores(subject.architecture, subject.gradients)),
-        drops_(subject.gradients && subject.architecture.dropout > 0),
-        drops_inside_(subject.gradients && subject.architecture.inner_dropout > 0),
-        fake_codes_(arch::fake_scheme(subject.architecture, subject.run)),
-        casts_(gathered_casts(subject.architecture, subject.run)),
+        by_scores_(arch::attends_by_scores(subject.run.architecture, subject.gradients)),
+        drops_(subject.gradients && subject.run.architecture.dropout > 0),
+        drops_inside_(subject.gradients && subject.run.architecture.inner_dropout > 0),
+        fake_codes_(subject.run.settings.fake_scheme),
+        casts_(subject.run.gathered_casts),
         stream_needs_(subject.input_needs_gradient) {}
 
   Operators take() {
@@ -264,7 +262,7 @@ class LayerOperators {
     keeps_input_alone_ = casts_input_ = false;
     if (before_) {
       operators_.push_back({part,
-                            footprint::norm_footprint(step_, width_, subject_.architecture.centred_norms),
+                            footprint::norm_footprint(step_, width_, subject_.run.architecture.centred_norms),
                             gradients_of(subject_.rows, norm),
                             {}});
       branch_needs_ = shared_needs_ = branch_needs_ || !operators_.back().gradients.empty();

@@ -3,9 +3,7 @@
 
 #include <vector>
 
-#include "arch/architecture.h"
-#include "arch/parameter_table.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "footprint/footprint.h"
 #include "plan/plan.h"
 #include "plan/step_operators.h"
@@ -14,8 +12,7 @@ namespace fathom::plan {
 
 // One layer over one batch.
 struct LayerSubject {
-  const arch::Architecture& architecture;
-  const config::RunConfig& run;
+  const arch::Run& run;
   const Target& target;
   const arch::LayerSpec& spec;
   const std::vector<const arch::ParameterRow*>& rows;  // the layer's

@@ -32,13 +32,13 @@ std::optional<double> Outlook::tokens_per_second() const {
 const ExpectedTime& ExpectedSteps::of(const schedule::StepShape& step) {
   const auto found = known_.find(step);
   if (found != known_.end()) return found->second;
-  const StepArithmetic arithmetic = estimate_arithmetic(architecture_, run_, step);
-  return known_.emplace(step, expected_step_time(architecture_, run_, step, arithmetic, throughput_)).first->second;
+  const StepArithmetic arithmetic = estimate_arithmetic(run_, step);
+  return known_.emplace(step, expected_step_time(run_, step, arithmetic, throughput_)).first->second;
 }
 
-ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
-                         const std::vector<schedule::StepShape>& steps, const Throughput& throughput) {
-  ExpectedSteps each(architecture, run, throughput);
+ExpectedRun expected_run(const arch::Run& run, const std::vector<schedule::StepShape>& steps,
+                         const Throughput& throughput) {
+  ExpectedSteps each(run, throughput);
   ExpectedRun expected;
   for (const schedule::StepShape& step : steps) {
     expected.steps += 1;
@@ -48,26 +48,25 @@ ExpectedRun expected_run(const arch::Architecture& architecture, const config::R
   return expected;
 }
 
-Outlook look_ahead(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
-                   const OutlookQuestion& question) {
+Outlook look_ahead(const arch::Run& run, const Plan& plan, const OutlookQuestion& question) {
   Outlook outlook;
-  outlook.host = estimate_host(architecture, run, plan, question.program_bytes, question.mapped_bytes);
-  const schedule::StepShape step = longest_step(architecture, run, plan.workload.steps);
+  outlook.host = estimate_host(run, plan, question.program_bytes, question.mapped_bytes);
+  const schedule::StepShape step = longest_step(run, plan.workload.steps);
   outlook.step_tokens = tokens_of(step);
-  outlook.processes = run.num_processes;
+  outlook.processes = run.config.num_processes;
   outlook.throughput = speed_of(plan, question.throughput);
   if (outlook.throughput) outlook.step = expected_time(plan.arithmetic, *outlook.throughput);
-  outlook.host_traffic = host_traffic(architecture, run);
+  outlook.host_traffic = host_traffic(run);
   if (outlook.throughput) {
     outlook.step->host_seconds =
         exposed_host_seconds(outlook.host_traffic, outlook.step->computing().seconds(), *outlook.throughput);
   }
-  if (outlook.throughput && outlook.throughput->interconnect && run.num_processes > 1) {
-    outlook.communication = communication_of(architecture, run, step, *outlook.throughput);
+  if (outlook.throughput && outlook.throughput->interconnect && run.config.num_processes > 1) {
+    outlook.communication = communication_of(run, step, *outlook.throughput);
     outlook.step->exposed_seconds = outlook.communication->exposed;
   }
   if (outlook.throughput && !question.steps.empty()) {
-    outlook.run = expected_run(architecture, run, question.steps, *outlook.throughput);
+    outlook.run = expected_run(run, question.steps, *outlook.throughput);
   }
   outlook.budget = question.budget;
   outlook.fits = missing_bytes(plan) == 0;

@@ -46,25 +46,22 @@ struct OutlookQuestion {
 // As the plan has it, else as listed; what lies between GPUs as listed.
 std::optional<Throughput> speed_of(const Plan& plan, const std::optional<Throughput>& listed);
 
-Outlook look_ahead(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
-                   const OutlookQuestion& question);
+Outlook look_ahead(const arch::Run& run, const Plan& plan, const OutlookQuestion& question);
 
 // What steps are expected to take, by formula; those of one shape are reckoned once. Refers to all that it is given.
 class ExpectedSteps {
  public:
-  ExpectedSteps(const arch::Architecture& architecture, const config::RunConfig& run, const Throughput& throughput)
-      : architecture_(architecture), run_(run), throughput_(throughput) {}
+  ExpectedSteps(const arch::Run& run, const Throughput& throughput) : run_(run), throughput_(throughput) {}
   const ExpectedTime& of(const schedule::StepShape& step);
 
  private:
-  const arch::Architecture& architecture_;
-  const config::RunConfig& run_;
+  const arch::Run& run_;
   const Throughput& throughput_;
   std::map<schedule::StepShape, ExpectedTime> known_;
 };
 
 // Every step.
-ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
-                         const std::vector<schedule::StepShape>& steps, const Throughput& throughput);
+ExpectedRun expected_run(const arch::Run& run, const std::vector<schedule::StepShape>& steps,
+                         const Throughput& throughput);
 
 }  // namespace fathom::plan

@@ -16,32 +16,32 @@ namespace {
 using config::RunConfig;
 
 void reckon_without(Reason& reason, const Question& question, const RunConfig& advised) {
-  RunConfig without = advised;
-  for (const std::string& key : reason.keys) config::find_key(key)->copy(question.run, without);
-  if (!config::is_consistent(without)) return;
+  RunConfig config = advised;
+  for (const std::string& key : reason.keys) config::find_key(key)->copy(question.run.config, config);
+  if (!config::is_consistent(config)) return;
+  const arch::Run without = arch::resolve(config, question.run.architecture);
   const Workload workload = question.workload_of(without);
-  const Target target = target_of(question.target, without, question.architecture);
-  reason.peak_without = estimate_analytic(question.architecture, without, target, workload).peak;
+  reason.peak_without = estimate_analytic(without, target_of(question.target, without), workload).peak;
   const auto throughput = question.throughput ? question.throughput(without) : std::nullopt;
   if (!throughput) return;
-  const schedule::StepShape step = longest_step(question.architecture, without, workload.steps);
-  const StepArithmetic arithmetic = estimate_arithmetic(question.architecture, without, step);
-  reason.seconds_without = expected_step_time(question.architecture, without, step, arithmetic, *throughput).seconds();
+  const schedule::StepShape step = longest_step(without, workload.steps);
+  const StepArithmetic arithmetic = estimate_arithmetic(without, step);
+  reason.seconds_without = expected_step_time(without, step, arithmetic, *throughput).seconds();
 }
 
 }  // namespace
 
 std::vector<Reason> reasons(const Question& question, const Combination& advised) {
   std::vector<Reason> found;
-  RunConfig run = question.run;
-  for (const Technique& row : techniques(question.run, question.architecture, question.target)) {
+  RunConfig run = question.run.config;
+  for (const Technique& row : techniques(question.run, question.target)) {
     const auto& names = advised.techniques;
     if (std::find(names.begin(), names.end(), row.name) == names.end()) continue;
     const auto changed = row.apply(run);
     if (!changed) continue;
     Reason reason{{}, row.name, row.note, {}, {}};
     for (const config::Key& key : config::keys()) {
-      const bool set = key.get(*changed) != key.get(run) && key.get(advised.run) != key.get(question.run);
+      const bool set = key.get(*changed) != key.get(run) && key.get(advised.run) != key.get(question.run.config);
       if (set && config::applies(key.name, advised.run)) reason.keys.emplace_back(key.name);
     }
     run = *changed;

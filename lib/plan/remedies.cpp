@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdio>
 
-#include "arch/precision.h"
 #include "base/bytes.h"
 #include "config/checks.h"
 #include "config/devices.h"
@@ -24,10 +23,6 @@ using config::RunConfig;
 
 // Of LibTorch: for the GPUs that have BF16, of compute capability 8.0 on.
 bool has_flash_attention(const Target& target) { return config::has_bf16(target.compute_capability); }
-
-bool computes_in_fp32(const RunConfig& run, const arch::Architecture& architecture) {
-  return arch::precision_of(architecture, run).computed == DType::kF32;
-}
 
 int64_t longest(const Workload& workload) {
   int64_t length = 0;
@@ -92,19 +87,17 @@ RunConfig with_kept_updates(RunConfig run) {
 
 class Remedies {
  public:
-  Remedies(const arch::Architecture& architecture, const RunConfig& run, const Target& target, const Workload& workload,
-           const ThroughputOf& throughput)
-      : architecture_(architecture),
-        run_(run),
-        kept_(with_kept_updates(run)),
+  Remedies(const arch::Run& run, const Target& target, const Workload& workload, const ThroughputOf& throughput)
+      : run_(run),
+        kept_(with_kept_updates(run.config)),
         target_(target),
         workload_(workload),
         throughput_(throughput),
-        peak_(estimate_analytic(architecture, run, target_of(target, run, architecture), workload).peak),
+        peak_(estimate_analytic(run, target_of(target, run), workload).peak),
         operations_(operations(run)) {}
 
   std::vector<Remedy> take() {
-    const std::vector<Technique> rows = smaller_batches(techniques(run_, architecture_, target_));
+    const std::vector<Technique> rows = smaller_batches(techniques(run_, target_));
     for (const Technique& row : rows) {
       if (row.group == "strategy" || row.group == "evaluation") continue;
       if (const auto changed = row.apply(kept_)) add(row.name, row.note, *changed, true);
@@ -112,7 +105,7 @@ class Remedies {
     update_early_from_the_host(rows);
     share_model();
     halve_length();
-    if (!workload_.evaluations.empty() && run_.per_device_eval_batch_size > 1) {
+    if (!workload_.evaluations.empty() && run_.config.per_device_eval_batch_size > 1) {
       RunConfig changed = kept_;
       changed.per_device_eval_batch_size = 1;
       add("single rows in evaluations", "the same losses", changed, true);
@@ -129,8 +122,8 @@ class Remedies {
         schedule::batch_of_longest(run.per_device_train_batch_size, workload_.steps, run.packing));
   }
 
-  double operations(const RunConfig& run) const {
-    const Arithmetic arithmetic = estimate_arithmetic(architecture_, run, step_of(run)).whole();
+  double operations(const arch::Run& run) const {
+    const Arithmetic arithmetic = estimate_arithmetic(run, step_of(run.config)).whole();
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);
   }
 
@@ -140,8 +133,8 @@ class Remedies {
     for (Technique& row : rows) {
       if (row.group != "batch") {
         others.push_back(std::move(row));
-      } else if (const auto with = row.apply(run_);
-                 with && with->per_device_train_batch_size < run_.per_device_train_batch_size) {
+      } else if (const auto with = row.apply(run_.config);
+                 with && with->per_device_train_batch_size < run_.config.per_device_train_batch_size) {
         smaller.push_back(std::move(row));
       }
     }
@@ -152,7 +145,7 @@ class Remedies {
 
   // Each alone saves little where the other's part is the peak.
   void update_early_from_the_host(const std::vector<Technique>& rows) {
-    if (run_.method == config::Method::kLora) return;
+    if (run_.config.method == config::Method::kLora) return;
     for (const Technique& early : rows) {
       if (early.group != "updates" || early.name.empty()) continue;
       for (const Technique& offloaded : rows) {
@@ -168,24 +161,26 @@ class Remedies {
   // Among the processes that there are; or, where a GPU does not hold the run, among as many as do, by formula.
   void share_model() {
     constexpr int64_t kMost = 64;
-    if (run_.num_processes > 1 && run_.strategy == config::Strategy::kDdp) {
-      if (const auto shared = with_shares(kept_, run_.num_processes)) {
+    const int64_t now = run_.config.num_processes;
+    if (now > 1 && run_.config.strategy == config::Strategy::kDdp) {
+      if (const auto shared = with_shares(kept_, now)) {
         add("shares of the model", "each process holds a share of the model, and waits for the others'", *shared, true);
       }
     }
-    if (run_.num_processes > 1 || target_.device != config::Device::kCuda || target_.capacity_bytes >= peak_) return;
+    if (now > 1 || target_.device != config::Device::kCuda || target_.capacity_bytes >= peak_) return;
     for (int64_t processes = 2; processes <= kMost; processes *= 2) {
       const auto shared = with_shares(kept_, processes);
       if (!shared) return;
-      if (processes < kMost && formula(*shared) > target_.capacity_bytes) continue;
+      if (processes < kMost && formula(resolved(*shared)) > target_.capacity_bytes) continue;
       add("several GPUs", "each holds a share of the model, and a step takes as many more batches", *shared, true);
       return;
     }
   }
 
-  int64_t formula(const RunConfig& run) const {
-    return estimate_analytic(architecture_, run, target_of(target_, run, architecture_), workload_with(workload_, run))
-        .peak;
+  arch::Run resolved(const RunConfig& config) const { return arch::resolve(config, run_.architecture); }
+
+  int64_t formula(const arch::Run& run) const {
+    return estimate_analytic(run, target_of(target_, run), workload_with(workload_, run.config)).peak;
   }
 
   void halve_length() {
@@ -194,46 +189,44 @@ class Remedies {
     if (changed.max_length > 0) add("half the length", "longer samples are cut", changed, false);
   }
 
-  void add(const std::string& name, const std::string& note, const RunConfig& changed, bool same_data) {
-    if (!config::is_consistent(changed)) return;
-    const bool in_fp16 = arch::precision_of(architecture_, changed).computed == DType::kF16;
-    if (changed.optimizer_in_backward && in_fp16) return;
-    if (config::rounds_weights_to_nearest(changed) && !config::rounds_weights_to_nearest(run_)) return;
-    if (changed.master_weights != config::MasterWeights::kNone && !config::row_of(changed.optim).is_adamw) return;
+  void add(const std::string& name, const std::string& note, const RunConfig& config, bool same_data) {
+    if (!config::is_consistent(config)) return;
+    if (config::rounds_weights_to_nearest(config) && !config::rounds_weights_to_nearest(run_.config)) return;
+    if (config.master_weights != config::MasterWeights::kNone && !config::row_of(config.optim).is_adamw) return;
     Remedy remedy;
     remedy.name = name;
-    remedy.settings = settings_between(run_, changed);
+    remedy.settings = settings_between(run_.config, config);
     if (remedy.settings.empty()) return;
+    const arch::Run changed = resolved(config);
+    if (config.optimizer_in_backward && changed.precision.computed == DType::kF16) return;
     remedy.peak = formula(changed);
     remedy.saved_bytes = peak_ - remedy.peak;
     if (remedy.saved_bytes <= 0) return;
-    remedy.note = note + cost_of_copies(changed) + remark(changed);
+    remedy.note = note + cost_of_copies(changed) + remark(config);
     if (same_data) remedy.work = operations(changed) / operations_;
     found_.push_back(std::move(remedy));
   }
 
   // Of what lies in the host's memory and did not.
-  std::string cost_of_copies(const RunConfig& changed) const {
-    if (!offloads(changed) || offloads(run_)) return "";
-    std::string text = "; " + format_bytes(host_traffic(architecture_, changed)) + " each way in a step";
+  std::string cost_of_copies(const arch::Run& changed) const {
+    if (!offloads(changed.config) || offloads(run_.config)) return "";
+    std::string text = "; " + format_bytes(host_traffic(changed)) + " each way in a step";
     const auto throughput = throughput_ ? throughput_(changed) : std::nullopt;
     if (!throughput || !throughput->host_link) return text;
-    const ExpectedTime time =
-        expected_step_time(architecture_, changed, step_of(changed),
-                           estimate_arithmetic(architecture_, changed, step_of(changed)), *throughput);
+    const schedule::StepShape step = step_of(changed.config);
+    const ExpectedTime time = expected_step_time(changed, step, estimate_arithmetic(changed, step), *throughput);
     std::array<char, 64> seconds{};
     std::snprintf(seconds.data(), seconds.size(), ", %.2f s of %.2f not hidden", time.host_seconds, time.seconds());
     return text + seconds.data();
   }
 
   std::string remark(const RunConfig& changed) const {
-    const bool untried =
-        target_.device == config::Device::kCuda && untried_on_gpus(changed).size() > untried_on_gpus(run_).size();
+    const bool untried = target_.device == config::Device::kCuda &&
+                         untried_on_gpus(changed).size() > untried_on_gpus(run_.config).size();
     return untried ? "; no GPU has run it yet" : "";
   }
 
-  const arch::Architecture& architecture_;
-  const RunConfig& run_;
+  const arch::Run& run_;
   const RunConfig kept_;
   const Target& target_;
   const Workload& workload_;
@@ -245,14 +238,14 @@ class Remedies {
 
 }  // namespace
 
-Target target_of(const Target& target, const RunConfig& run, const arch::Architecture& architecture) {
+Target target_of(const Target& target, const arch::Run& run) {
   Target result = target;
   const bool cuda = target.device == config::Device::kCuda;
-  if (run.attn_implementation == config::Attention::kMath) {
+  if (run.config.attn_implementation == config::Attention::kMath) {
     result.attention_kernel = "math attention";
-  } else if (run.attn_implementation == config::Attention::kCudnn) {
+  } else if (run.config.attn_implementation == config::Attention::kCudnn) {
     result.attention_kernel = "cuDNN's attention";
-  } else if (cuda && (computes_in_fp32(run, architecture) || !has_flash_attention(target))) {
+  } else if (cuda && (run.precision.computed == DType::kF32 || !has_flash_attention(target))) {
     result.attention_kernel = "memory-efficient attention";
   } else {
     result.attention_kernel = "flash attention";
@@ -260,9 +253,9 @@ Target target_of(const Target& target, const RunConfig& run, const arch::Archite
   return result;
 }
 
-std::vector<Remedy> remedies(const arch::Architecture& architecture, const RunConfig& run, const Target& target,
-                             const Workload& workload, const ThroughputOf& throughput) {
-  return Remedies(architecture, run, target, workload, throughput).take();
+std::vector<Remedy> remedies(const arch::Run& run, const Target& target, const Workload& workload,
+                             const ThroughputOf& throughput) {
+  return Remedies(run, target, workload, throughput).take();
 }
 
 std::string describe_remedies(const std::vector<Remedy>& remedies, int64_t missing_bytes, size_t count) {

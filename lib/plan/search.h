@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "plan/expected_time.h"
 #include "plan/plan.h"
 #include "plan/techniques.h"
@@ -30,18 +29,17 @@ struct Slowdown {
 };
 
 struct Question {
-  const arch::Architecture& architecture;
-  config::RunConfig run;  // as it is; what the search does not vary stays
-  Target target;          // capacity_bytes is the bound
+  arch::Run run;  // as it is; what the search does not vary stays
+  Target target;  // capacity_bytes is the bound
   // The workload of the run's data under other settings.
-  std::function<Workload(const config::RunConfig&)> workload_of;
+  std::function<Workload(const arch::Run&)> workload_of;
   std::function<Proof(const config::RunConfig&)> prove;
   // Told of runs that are about to be proved, so that they can be played side by side; empty: one after the other.
   std::function<void(const std::vector<config::RunConfig>&)> play_ahead;
   // Of the hardware in the type in which a run computes; empty, or nullopt for any: ordered by arithmetic alone.
-  std::function<std::optional<Throughput>(const config::RunConfig&)> throughput;
+  std::function<std::optional<Throughput>(const arch::Run&)> throughput;
   // Of a run's operations on this hardware beside those in FP32, where arithmetic alone decides; empty: none.
-  std::function<Slowdown(const config::RunConfig&)> slowdown;
+  std::function<Slowdown(const arch::Run&)> slowdown;
   std::optional<int64_t> host_bytes = {};  // that a run may keep in the host's memory for a GPU; unset: not known
 };
 
@@ -81,6 +79,8 @@ struct Combination : Candidate {
   std::optional<double> seconds;              // expected for such a step; where it is proved, by the dry run's count
   double exposed_seconds = 0;                 // of these, what communication is not hidden
   double host_seconds = 0;                    // likewise, copies to the host and back
+  std::optional<Throughput> throughput = {};  // of the hardware, for it
+  int64_t host_traffic = 0;                   // bytes that are copied in a step, as plan/host.h has them
   int64_t host_bytes = 0;                     // that lie there
   Turn turn = Turn::kFirst;                   // the latest of its techniques
   int64_t tokens = 0;                         // of such a step, padding included; of one process

@@ -167,7 +167,7 @@ class TechniqueSearch {
     if (a.run.per_device_train_batch_size != b.run.per_device_train_batch_size) {
       return a.run.per_device_train_batch_size > b.run.per_device_train_batch_size;
     }
-    return settings_between(question_.run, a.run).size() < settings_between(question_.run, b.run).size();
+    return settings_between(question_.run.config, a.run).size() < settings_between(question_.run.config, b.run).size();
   }
 
   // Whether it can be a better answer than that of the turns before.

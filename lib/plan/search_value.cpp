@@ -32,7 +32,7 @@ class ValueSearch {
 
  private:
   void try_value(int64_t value) {
-    Candidate candidate{with_value(vary_, question_.run, value), formula(value), std::nullopt};
+    Candidate candidate{with_value(vary_, question_.run.config, value), formula(value), std::nullopt};
     candidate.proof = question_.prove(candidate.run);
     ++result_.dry_runs;
     offset_ = candidate.proof->need - candidate.formula;
@@ -54,11 +54,10 @@ class ValueSearch {
   int64_t formula(int64_t value) {
     const auto known = formulas_.find(value);
     if (known != formulas_.end()) return known->second;
-    const config::RunConfig run = with_value(vary_, question_.run, value);
     int64_t bytes = std::numeric_limits<int64_t>::max() / 2;
     try {
-      const Target target = target_of(question_.target, run, question_.architecture);
-      bytes = estimate_analytic(question_.architecture, run, target, question_.workload_of(run)).peak;
+      const arch::Run run = arch::resolve(with_value(vary_, question_.run.config, value), question_.run.architecture);
+      bytes = estimate_analytic(run, target_of(question_.target, run), question_.workload_of(run)).peak;
     } catch (const Error&) {  // sizes beyond int64: too large in any case
     }
     ++result_.reckoned;

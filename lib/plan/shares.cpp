@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/rounding.h"
-#include "config/precision.h"
 #include "config/shards.h"
 #include "footprint/moment_storage.h"
 #include "footprint/offload.h"
@@ -26,36 +24,25 @@ footprint::Tensors bytes_of(const char* what, int64_t bytes, Component component
 
 }  // namespace
 
-arch::Casts gathered_casts(const arch::Architecture& architecture, const config::RunConfig& run) {
-  if (!is_shared(run)) return {};
-  return {config::autocast_dtype(run), !arch::fake_scheme(architecture, run)};
-}
-
-std::optional<DType> adapter_casts(const arch::Architecture& architecture, const config::RunConfig& run) {
-  const bool multiply = run.method == config::Method::kLora && !arch::fake_scheme(architecture, run);
-  return multiply && !is_shared(run) ? config::autocast_dtype(run) : std::nullopt;
-}
-
 // Every parameter with blocks begins with one, and so does every piece of these.
-std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const config::RunConfig& run,
-                                  const arch::ParameterTable& parameters) {
-  const int64_t processes = config::shard_size(run);
+std::vector<UnitBytes> unit_bytes(const arch::Run& run) {
+  const int64_t processes = config::shard_size(run.config);
   struct Blocks {
     int64_t bytes = 0, filled = 0, block = 0;
   };
-  std::vector<UnitBytes> units(static_cast<size_t>(architecture.num_hidden_layers()) + 2);
+  std::vector<UnitBytes> units(static_cast<size_t>(run.architecture.num_hidden_layers()) + 2);
   std::vector<Blocks> in_blocks(2 * units.size());  // of each unit those without casts, and those with them
-  const arch::Casts casts = gathered_casts(architecture, run);
-  for (const arch::ParameterRow& row : parameters.rows) {
+  const arch::Casts& casts = run.gathered_casts;
+  for (const arch::ParameterRow& row : run.parameters.rows) {
     const int64_t bytes = row.codes ? row.code_bytes() : row.value_bytes();
-    const auto number = static_cast<size_t>(arch::unit_of(row.spec, architecture));
+    const auto number = static_cast<size_t>(arch::unit_of(row.spec, run.architecture));
     const bool as_cast = casts.have(row);
     const int64_t gathered = as_cast ? bytes / size_of(row.dtype) * size_of(*casts.type) : bytes;
     units[number].gathered = checked_add(units[number].gathered, gathered, "parameters of a unit");
     if (!row.trained) continue;
     units[number].trained += bytes;
-    if (!is_shared(run)) continue;
-    const int64_t block = footprint::block_of_moments(run, row.spec.elements()) * size_of(row.dtype);
+    if (!config::is_shared(run.config)) continue;
+    const int64_t block = footprint::block_of_moments(run.config, row.spec.elements()) * size_of(row.dtype);
     if (block == size_of(row.dtype)) continue;
     Blocks& blocks = in_blocks[2 * number + (as_cast ? 1 : 0)];
     blocks = {blocks.bytes + bytes, blocks.filled + round_up(bytes, block), std::max(blocks.block, block)};
@@ -73,12 +60,11 @@ std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const 
   return units;
 }
 
-std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
-                                   const arch::ParameterTable& parameters) {
-  if (!is_shared(run)) return {};
-  const int64_t sharers = config::shard_size(run), replicas = config::replicas(run);
+std::vector<UnitShare> unit_shares(const arch::Run& run) {
+  if (!config::is_shared(run.config)) return {};
+  const int64_t sharers = config::shard_size(run.config), replicas = config::replicas(run.config);
   std::vector<UnitShare> shares;
-  for (const auto& [gathered, trained, filling] : unit_bytes(architecture, run, parameters)) {
+  for (const auto& [gathered, trained, filling] : unit_bytes(run)) {
     UnitShare& share = shares.emplace_back();
     share.gathered = bytes_of("parameters of a unit, gathered", gathered, Component::kFunctionality);
     share.reduced = bytes_of("gradients of a unit", trained, Component::kGradients);
@@ -93,13 +79,12 @@ std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const
   return shares;
 }
 
-OffloadedLayerBytes offloaded_layers(const arch::Architecture& architecture, const config::RunConfig& run,
-                                     const arch::ParameterTable& parameters) {
+OffloadedLayerBytes offloaded_layers(const arch::Run& run) {
   OffloadedLayerBytes offloaded;
-  if (!run.offload_weights) return offloaded;
-  std::vector<int64_t> units(static_cast<size_t>(architecture.num_hidden_layers()) + 2);
-  for (const arch::ParameterRow& row : parameters.rows) {
-    const auto unit = static_cast<size_t>(arch::unit_of(row.spec, architecture));
+  if (!run.config.offload_weights) return offloaded;
+  std::vector<int64_t> units(static_cast<size_t>(run.architecture.num_hidden_layers()) + 2);
+  for (const arch::ParameterRow& row : run.parameters.rows) {
+    const auto unit = static_cast<size_t>(arch::unit_of(row.spec, run.architecture));
     if (row.trained || unit == 0 || unit + 1 == units.size()) continue;
     const auto add = [&](int64_t bytes) { units[unit] += round_up(bytes, footprint::kStagingAlignment); };
     if (!row.codes) {
@@ -122,17 +107,16 @@ OffloadedLayerBytes offloaded_layers(const arch::Architecture& architecture, con
   return offloaded;
 }
 
-footprint::Bytes filling_of_blocks(const arch::Architecture& architecture, const config::RunConfig& run,
-                                   const arch::ParameterTable& parameters) {
+footprint::Bytes filling_of_blocks(const arch::Run& run) {
   int64_t bytes = 0;
-  if (is_shared(run)) {
-    for (const UnitBytes& unit : unit_bytes(architecture, run, parameters)) bytes += unit.filling;
+  if (config::is_shared(run.config)) {
+    for (const UnitBytes& unit : unit_bytes(run)) bytes += unit.filling;
   }
   return {"what fills up blocks", kBlocks, {{bytes, "bytes"}}, Component::kWeights};
 }
 
 void divide_among_processes(const config::RunConfig& run, footprint::Tensors& standing) {
-  if (!is_shared(run)) return;
+  if (!config::is_shared(run)) return;
   for (footprint::Bytes& tensor : standing) {
     tensor.product = {{divide_up(value_of(tensor.product), config::shard_size(run)), "bytes, a share"}};
   }

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "arch/casts.h"
-#include "arch/parameter_table.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "footprint/footprint.h"
 
 namespace fathom::plan {
@@ -20,12 +17,6 @@ struct UnitShare {
   footprint::Tensors summed;    // what comes of other copies', while a unit more computes
 };
 
-// Of which parameters their casts are gathered in their place; none where a process has the whole model.
-arch::Casts gathered_casts(const arch::Architecture& architecture, const config::RunConfig& run);
-
-// In which type copies of adapters stay beside them, if in any: under autocast, where linear layers multiply by them.
-std::optional<DType> adapter_casts(const arch::Architecture& architecture, const config::RunConfig& run);
-
 // Bytes of a unit's parameters as they are gathered, frozen codes among them, and of its trained ones, which its
 // gradients take too.
 struct UnitBytes {
@@ -33,31 +24,23 @@ struct UnitBytes {
   int64_t filling = 0;  // of the trained ones: where a share's pieces end with blocks of moments
 };
 // Of every unit, in order.
-std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const config::RunConfig& run,
-                                  const arch::ParameterTable& parameters);
+std::vector<UnitBytes> unit_bytes(const arch::Run& run);
 
 // In order. Empty where a process has the whole model.
-std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
-                                   const arch::ParameterTable& parameters);
+std::vector<UnitShare> unit_shares(const arch::Run& run);
 
 // Frozen parameters of layers that lie in the host's memory (config offload_weights); zeros where none do.
 struct OffloadedLayerBytes {
   int64_t numbers = 0, codes = 0, scales = 0;  // of plain parameters; bytes of quantized ones
   int64_t bytes = 0, largest = 0;              // as model/offloaded_layers.h has them: of all, of the largest layer
 };
-OffloadedLayerBytes offloaded_layers(const arch::Architecture& architecture, const config::RunConfig& run,
-                                     const arch::ParameterTable& parameters);
+OffloadedLayerBytes offloaded_layers(const arch::Run& run);
 
 // Of all weights: what is between them where processes divide them between blocks of moments.
-footprint::Bytes filling_of_blocks(const arch::Architecture& architecture, const config::RunConfig& run,
-                                   const arch::ParameterTable& parameters);
+footprint::Bytes filling_of_blocks(const arch::Run& run);
 
 // What stands, weights and states, becomes one process's share of it.
 void divide_among_processes(const config::RunConfig& run, footprint::Tensors& standing);
-
-inline bool is_shared(const config::RunConfig& run) {
-  return run.num_processes > 1 && run.strategy == config::Strategy::kFsdp;
-}
 
 // Whether others read the parameters of unit 0 as well, which then stays while a pass goes on.
 inline bool first_unit_stays(const arch::Architecture& architecture) {

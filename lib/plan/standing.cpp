@@ -5,11 +5,9 @@
 #include <bit>
 #include <iterator>
 
-#include "arch/casts.h"
-#include "arch/precision.h"
 #include "arch/rotary_frequencies.h"
-#include "arch/storage_schemes.h"
 #include "base/bytes.h"
+#include "config/shards.h"
 #include "footprint/offload.h"
 #include "footprint/quantized_part_size.h"
 #include "plan/shares.h"
@@ -75,8 +73,10 @@ std::vector<footprint::TrainedSizes> trained_sizes(const arch::ParameterTable& p
   return trained;
 }
 
-Tensors standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                 const Workload& workload, const arch::ParameterTable& parameters) {
+Tensors standing(const arch::Run& run, const Target& target, const Workload& workload) {
+  const config::RunConfig& config = run.config;
+  const arch::Architecture& architecture = run.architecture;
+  const arch::ParameterTable& parameters = run.parameters;
   int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
   for (const arch::ParameterRow& row : parameters.rows) {
     if (!row.of_base()) continue;
@@ -88,12 +88,12 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
     codes = checked_add(codes, layout.code_bytes, "codes of the base");
     scales = checked_add(scales, layout.scale_bytes, "scales of the base");
   }
-  const OffloadedLayerBytes offloaded = offloaded_layers(architecture, run, parameters);
+  const OffloadedLayerBytes offloaded = offloaded_layers(run);
   plain -= offloaded.numbers;
   codes -= offloaded.codes;
   scales -= offloaded.scales;
   const bool cuda = target.device == config::Device::kCuda;
-  const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
+  const int64_t stored = size_of(run.precision.stored);
   const int64_t step_sizes = parameters.count_of(arch::Role::kStepSizes);
   const int64_t tokens = workload.capacity_tokens;
   constexpr auto kOfModel = Component::kWeights;
@@ -105,13 +105,13 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
                      "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
                      {{step_sizes, "step sizes"}, {4, "bytes"}},
                      kOfModel}};
-  moment.push_back(filling_of_blocks(architecture, run, parameters));
-  divide_among_processes(run, moment);
+  moment.push_back(filling_of_blocks(run));
+  divide_among_processes(config, moment);
   add_rotary_tables(architecture, longest_sequence(workload), moment);
-  Tensors states = footprint::state_footprint(run, trained_sizes(parameters), cuda);
-  divide_among_processes(run, states);
+  Tensors states = footprint::state_footprint(config, trained_sizes(parameters), cuda);
+  divide_among_processes(config, states);
   std::move(states.begin(), states.end(), std::back_inserter(moment));
-  if (run.num_processes > 1 && !is_shared(run)) add_gradients(run, parameters, moment);
+  if (config.num_processes > 1 && !config::is_shared(config)) add_gradients(config, parameters, moment);
   const auto functionality = [&](const char* what, const char* source, Product product) {
     moment.push_back({what, source, std::move(product), Component::kFunctionality});
   };
@@ -124,7 +124,7 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
     functionality("layers on their way", "a layer computes, the next one comes; lib/model/offloaded_layers.h",
                   {{footprint::kLayerSlots, "slots"}, {offloaded.largest, "bytes"}});
   }
-  if (const auto type = adapter_casts(architecture, run)) {
+  if (const auto type = run.adapter_casts) {
     int64_t numbers = 0;
     for (const arch::ParameterRow& row : parameters.rows) numbers += arch::is_read_cast(row) ? row.spec.elements() : 0;
     functionality("autocast's copies of adapters", footprint::kAutocastSource,
@@ -134,12 +134,12 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
     functionality(what, kRing, {{kRingSlots, "slots"}, {count, "tokens"}, {bytes, "bytes"}});
   };
   ring("ring of batches, ids and targets", tokens, 16);
-  if (run.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
-  if (architecture.router_aux_loss_coef > 0 && !run.packing) ring("ring of batches, padding", tokens, 4);
-  if (run.packing) ring("ring of batches, positions", tokens, 4);
+  if (config.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
+  if (architecture.router_aux_loss_coef > 0 && !config.packing) ring("ring of batches, padding", tokens, 4);
+  if (config.packing) ring("ring of batches, positions", tokens, 4);
   if (architecture.encoder) ring("ring of batches, sources and their padding", workload.capacity_source_tokens, 9);
   if (!cuda) return moment;
-  if (run.cuda_graphs) {
+  if (config.cuda_graphs) {
     functionality("input of recorded layers, and the gradient of what they make",
                   "lib/ops/recorded_segments.h; of each shape, here of the largest",
                   {{2, "of"}, {tokens, "tokens"}, {architecture.hidden_size, ""}, {stored, "bytes"}});
@@ -152,8 +152,8 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
                    {architecture.hidden_size, ""},
                    {stored, "bytes"}});
   }
-  if (run.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
-  const auto scheme = arch::base_scheme(architecture, run);
+  if (config.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
+  const std::optional<quant::Scheme>& scheme = run.settings.base_scheme;
   if (scheme && quant::is_in_4_bits(*scheme)) {
     int64_t numbers = int64_t{2} * 256;
     if (quant::is_nf4(*scheme)) numbers += 15;
@@ -169,17 +169,16 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
   const bool biased = std::any_of(architecture.layers.begin(), architecture.layers.end(),
                                   [](const arch::LayerSpec& layer) { return layer.has_bias(); });
   if (biased) {
-    const int64_t threads = run.gradient_checkpointing ? 2 : 1;
+    const int64_t threads = config.gradient_checkpointing ? 2 : 1;
     moment.push_back({"cuBLASLt workspaces", kWorkspaceLt, {{threads, "of"}, {1048576, "bytes"}}, Component::kKernels});
   }
   return moment;
 }
 
-std::vector<Tensors> loading(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                             const arch::ParameterTable& parameters) {
+std::vector<Tensors> loading(const arch::Run& run, const Target& target) {
   const bool cuda = target.device == config::Device::kCuda;
   int64_t part = 0, scales = 0, rounded = 0;  // the largest matrix's
-  for (const arch::ParameterRow& row : parameters.rows) {
+  for (const arch::ParameterRow& row : run.parameters.rows) {
     if (row.spec.role == arch::Role::kProjection)
       rounded = std::max(rounded, std::min(footprint::kDequantizedPart, row.spec.elements()));
     if (!row.codes) continue;
@@ -187,12 +186,12 @@ std::vector<Tensors> loading(const arch::Architecture& architecture, const confi
     part = std::max(part, footprint::quantized_part_rows(rows, columns, cuda) * columns);
     scales = std::max(scales, quant::layout_of(*row.codes, rows, columns).scales);
   }
-  if (arch::fake_scheme(architecture, run)) {
-    const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
+  if (run.settings.fake_scheme) {
+    const int64_t stored = size_of(run.precision.stored);
     return {{{"magnitudes of a part of a matrix", kParts, {{rounded, "numbers"}, {stored, "bytes"}}}}};
   }
-  const auto scheme = arch::base_scheme(architecture, run);
-  if (!scheme || architecture.quantized) return {};  // what a folder stores in codes is copied
+  const std::optional<quant::Scheme>& scheme = run.settings.base_scheme;
+  if (!scheme || run.architecture.quantized) return {};  // what a folder stores in codes is copied
   Tensors moment = {{"part of a matrix in FP32", kParts, {{part, "numbers"}, {4, "bytes"}}}};
   if (*scheme == quant::Scheme::kNf4DoubleQuant) {
     moment.push_back({"scales, before their own quantization", kParts, {{scales, "scales"}, {4, "bytes"}}});

@@ -3,9 +3,7 @@
 
 #include <vector>
 
-#include "arch/architecture.h"
-#include "arch/parameter_table.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "footprint/footprint.h"
 #include "footprint/optimizer.h"
 #include "plan/plan.h"
@@ -15,11 +13,9 @@ namespace fathom::plan {
 std::vector<footprint::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters);
 
 // Weights, optimizer states, the ring of batches, workspaces of libraries.
-footprint::Tensors standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                            const Workload& workload, const arch::ParameterTable& parameters);
+footprint::Tensors standing(const arch::Run& run, const Target& target, const Workload& workload);
 
 // Parts of a base while it is quantized, or its first step sizes are found.
-std::vector<footprint::Tensors> loading(const arch::Architecture& architecture, const config::RunConfig& run,
-                                        const Target& target, const arch::ParameterTable& parameters);
+std::vector<footprint::Tensors> loading(const arch::Run& run, const Target& target);
 
 }  // namespace fathom::plan

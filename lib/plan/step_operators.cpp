@@ -5,16 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "arch/precision.h"
-#include "arch/storage_schemes.h"
-#include "config/precision.h"
 #include "footprint/elementwise.h"
 #include "footprint/embedding.h"
 #include "footprint/head_loss.h"
 #include "footprint/loss_chunk.h"
 #include "plan/layer_operators.h"
 #include "plan/parameter_gradients.h"
-#include "plan/shares.h"
 
 namespace fathom::plan {
 
@@ -33,9 +29,9 @@ bool StepOperators::Kind::operator==(const Kind& other) const {
          std::equal(rows.begin(), rows.end(), other.rows.begin(), other.rows.end(), alike);
 }
 
-StepOperators::StepOperators(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                             const arch::ParameterTable& parameters)
-    : architecture_(architecture), run_(run), target_(target), parameters_(parameters) {
+StepOperators::StepOperators(const arch::Run& run, const Target& target) : run_(run), target_(target) {
+  const arch::Architecture& architecture = run.architecture;
+  const arch::ParameterTable& parameters = run.parameters;
   std::vector<Kind> each(architecture.layers.size());
   for (const ParameterRow& row : parameters.rows) {
     if (row.spec.layer < 0) {
@@ -66,29 +62,29 @@ StepOperators::StepOperators(const arch::Architecture& architecture, const confi
 }
 
 footprint::StepSizes StepOperators::sizes_of(int64_t tokens, bool gradients) const {
-  const arch::Precision precision = arch::precision_of(architecture_, run_);
+  const arch::Precision& precision = run_.precision;
   footprint::StepSizes step;
   step.tokens = tokens;
   step.stored_bytes = size_of(precision.stored);
   step.compute_bytes = size_of(precision.computed);
-  step.adapter_bytes = config::autocast_dtype(run_) ? 2 : 4;
-  step.rank = run_.lora_r;
-  step.adapters_stay_cast = adapter_casts(architecture_, run_).has_value();
-  step.dropout = gradients && run_.lora_dropout > 0;
+  step.adapter_bytes = precision.autocast ? 2 : 4;
+  step.rank = run_.config.lora_r;
+  step.adapters_stay_cast = run_.adapter_casts.has_value();
+  step.dropout = gradients && run_.config.lora_dropout > 0;
   step.cuda = target_.device == config::Device::kCuda;
-  step.fp8_products = run_.fp8;
-  step.own_kernels = step.cuda && run_.cuda_kernels.value_or(false) && precision.computed != DType::kF16;
+  step.fp8_products = run_.config.fp8;
+  step.own_kernels = step.cuda && run_.config.cuda_kernels.value_or(false) && precision.computed != DType::kF16;
   return step;
 }
 
 bool StepOperators::head_comes_cast() const {
-  const arch::Casts casts = gathered_casts(architecture_, run_);
-  return std::any_of(others_.begin(), others_.end(), [&](const ParameterRow* row) { return casts.have(*row); });
+  return std::any_of(others_.begin(), others_.end(),
+                     [&](const ParameterRow* row) { return run_.gathered_casts.have(*row); });
 }
 
 Operator StepOperators::norm(const footprint::StepSizes& step, const char* part, const char* name) const {
   return {part,
-          footprint::norm_footprint(step, architecture_.hidden_size, architecture_.centred_norms),
+          footprint::norm_footprint(step, run_.architecture.hidden_size, run_.architecture.centred_norms),
           gradients_of(others_, name),
           {}};
 }
@@ -97,7 +93,7 @@ Operator StepOperators::norm(const footprint::StepSizes& step, const char* part,
 void StepOperators::add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source,
                               BatchOperators& result) const {
   const auto add = [&](const footprint::StepSizes& sizes) {
-    for (const Bytes& mask : footprint::dropout_footprint(sizes, architecture_.hidden_size).kept) {
+    for (const Bytes& mask : footprint::dropout_footprint(sizes, run_.architecture.hidden_size).kept) {
       result.loss.push_back(mask);
     }
   };
@@ -105,19 +101,19 @@ void StepOperators::add_masks(const footprint::StepSizes& step, const footprint:
     add(step);
     add(source);
   }
-  if (architecture_.encoder && kinds_[layers_.back()].source_needs_gradient) add(source);
+  if (run_.architecture.encoder && kinds_[layers_.back()].source_needs_gradient) add(source);
   if (result.needs_gradients.back() || !result.last_norm.gradients.empty()) add(step);
 }
 
 Tensors StepOperators::read_by_layers(const schedule::BatchShape& shape, int64_t length) const {
   Tensors read;
-  if (architecture_.relative) {
+  if (run_.architecture.relative) {
     read.push_back({"biases by distance",
                     "of a stack; lib/model/relative_bias.cpp",
                     {{2 * length - 1, "distances"}, {kinds_.front().spec->attention.heads, "heads"}, {4, "bytes"}}});
   }
   if (shape.document_lengths.empty()) return read;
-  for (const arch::Rotary& rotary : architecture_.rotaries()) {
+  for (const arch::Rotary& rotary : run_.architecture.rotaries()) {
     read.push_back({"positions of packed rows",
                     "rows of rotary tables, gathered; lib/model/decoder.cpp",
                     {{rotary.scales_queries() ? 4 : 2, "of"},
@@ -130,7 +126,7 @@ Tensors StepOperators::read_by_layers(const schedule::BatchShape& shape, int64_t
 
 // What turns heads or biases scores is kept for the backward pass of either.
 bool StepOperators::keeps_what_layers_read(const BatchOperators& batch) const {
-  if (run_.gradient_checkpointing) return batch.needs_gradients.back();
+  if (run_.config.gradient_checkpointing) return batch.needs_gradients.back();
   return std::any_of(batch.kinds.begin(), batch.kinds.end(), [](const Operators& kind) {
     return std::any_of(kind.begin(), kind.end(),
                        [](const Operator& each) { return each.is_attention && !each.footprint.backward.empty(); });
@@ -141,20 +137,20 @@ bool StepOperators::keeps_what_layers_read(const BatchOperators& batch) const {
 void StepOperators::add_encoder(const schedule::BatchShape& shape, const footprint::StepSizes& step,
                                 const footprint::StepSizes& source, bool gradients, BatchOperators& result) const {
   constexpr const char* kEmbedding = "sources and targets are embedded as one; lib/model/decoder.cpp";
-  const int64_t width = architecture_.hidden_size;
+  const int64_t width = run_.architecture.hidden_size;
   result.encoder.read = read_by_layers(shape, shape.source_length);
   result.encoded = {{"what the encoder made", "read by the decoder's layers; lib/model/decoder_layer.cpp",
                      source.wide(width, source.compute_bytes)}};
   const Kind& last = kinds_[layers_.back()];
-  result.encoder_norm = norm(source, "the encoder's norm", architecture_.names().encoder_norm);
+  result.encoder_norm = norm(source, "the encoder's norm", run_.architecture.names().encoder_norm);
   Tensors& kept = result.encoder_norm.footprint.kept;
   if (!last.source_needs_gradient) kept.clear();
   const auto reads_source = [&](const ParameterRow* row) {
-    const bool trained = row->trained || row->adapted() || arch::fake_scheme(architecture_, run_);
+    const bool trained = row->trained || row->adapted() || run_.settings.fake_scheme;
     return trained &&
            (belongs_to(*row, last.spec->names().cross.key) || belongs_to(*row, last.spec->names().cross.value));
   };
-  if (run_.gradient_checkpointing || std::any_of(last.rows.begin(), last.rows.end(), reads_source)) {
+  if (run_.config.gradient_checkpointing || std::any_of(last.rows.begin(), last.rows.end(), reads_source)) {
     kept.insert(kept.end(), result.encoded.begin(), result.encoded.end());
   }
   if (last.source_needs_gradient) {
@@ -163,7 +159,7 @@ void StepOperators::add_encoder(const schedule::BatchShape& shape, const footpri
   }
   const Bytes targets = {"embedding of targets", kEmbedding, step.wide(width, step.stored_bytes)};
   const bool keeps_input =
-      run_.gradient_checkpointing ? result.has_backward(1) : result.of_layer(1).front().keeps_stream;
+      run_.config.gradient_checkpointing ? result.has_backward(1) : result.of_layer(1).front().keeps_stream;
   if (!gradients || keeps_input) {
     result.embedded_targets.push_back(targets);
   }
@@ -179,7 +175,7 @@ void StepOperators::add_encoder(const schedule::BatchShape& shape, const footpri
 BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool gradients) const {
   const footprint::StepSizes step = sizes_of(shape.rows * shape.length, gradients);
   const footprint::StepSizes source = sizes_of(shape.rows * shape.source_length, gradients);
-  const int64_t width = architecture_.hidden_size;
+  const int64_t width = run_.architecture.hidden_size;
 
   BatchOperators result;
   result.loss = {
@@ -193,46 +189,46 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
             {{"gradient of a layer's output", footprint::kGradientSource, sizes.wide(width, sizes.stored_bytes)}}};
   };
   result.decoder = stack(step);
-  if (architecture_.encoder) {
+  if (run_.architecture.encoder) {
     result.encoder = stack(source);
-    result.encoder_layers = architecture_.encoder_layers();
+    result.encoder_layers = run_.architecture.encoder_layers();
   }
   result.kinds.reserve(kinds_.size());
   for (const Kind& kind : kinds_) {
-    const bool encodes = architecture_.encoder && !kind.spec->cross;
-    result.kinds.push_back(
-        layer_operators({architecture_, run_, target_, *kind.spec, kind.rows, shape, encodes ? source : step, source,
-                         gradients, kind.input_needs_gradient, kind.source_needs_gradient}));
+    const bool encodes = run_.architecture.encoder && !kind.spec->cross;
+    result.kinds.push_back(layer_operators({run_, target_, *kind.spec, kind.rows, shape, encodes ? source : step,
+                                            source, gradients, kind.input_needs_gradient, kind.source_needs_gradient}));
   }
   result.layers = layers_;
-  result.head_waits = architecture_.tie_word_embeddings;
-  result.trains_embedding = parameters_.rows.front().trained;
+  result.head_waits = run_.architecture.tie_word_embeddings;
+  result.trains_embedding = run_.parameters.rows.front().trained;
   for (const size_t kind : layers_) result.needs_gradients.push_back(kinds_[kind].needs_gradients());
   if (!gradients || keeps_what_layers_read(result)) result.decoder.read = read_by_layers(shape, shape.length);
-  if (architecture_.encoder) add_encoder(shape, step, source, gradients, result);
-  footprint::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
-  if (run_.loss_chunk_size == 0) head.rows = step.tokens;
+  if (run_.architecture.encoder) add_encoder(shape, step, source, gradients, result);
+  footprint::HeadSizes head = {run_.architecture.vocab_size, width, shape.targets, run_.config.loss_chunk_size};
+  if (run_.config.loss_chunk_size == 0) head.rows = step.tokens;
   if (gradients) {
-    head.spare_bytes = footprint::bytes_beside_gate(step.tokens, architecture_.widest_gate(), step.compute_bytes);
+    head.spare_bytes = footprint::bytes_beside_gate(step.tokens, run_.architecture.widest_gate(), step.compute_bytes);
   }
-  head.trained = gradients && parameters_.trains_head();
+  head.trained = gradients && run_.parameters.trains_head();
   head.comes_cast = head_comes_cast();
-  result.last_norm = norm(step, "the last norm", architecture_.names().norm);
+  result.last_norm = norm(step, "the last norm", run_.architecture.names().norm);
   result.last_norm.takes_stream_gradient = true;
-  if (gradients && architecture_.dropout > 0) add_masks(step, source, result);
+  if (gradients && run_.architecture.dropout > 0) add_masks(step, source, result);
   head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
   head.gradients = head.input_needs_gradient || head.trained;
-  head.capped = architecture_.head_softcap > 0;
+  head.capped = run_.architecture.head_softcap > 0;
   result.head = {"the loss", footprint::head_loss_footprint(step, head), {}, {}};
   const footprint::StepSizes both = sizes_of(step.tokens + source.tokens, gradients);
   result.embedding = {
       "the embedding",
-      footprint::embedding_footprint(both, architecture_.vocab_size, width, architecture_.tie_word_embeddings),
+      footprint::embedding_footprint(both, run_.architecture.vocab_size, width, run_.architecture.tie_word_embeddings),
       {},
       {}};
   for (const ParameterRow* row : others_) {
     if (row->trained && row->spec.role == Role::kRelativeBias) {
-      const bool encodes = architecture_.encoder && result.encoder.bias_gradients.empty();  // whose table is the first
+      const bool encodes =
+          run_.architecture.encoder && result.encoder.bias_gradients.empty();  // whose table is the first
       BatchOperators::Stack& of_stack = encodes ? result.encoder : result.decoder;
       of_stack.bias_gradients.push_back(gradient_of(*row));
       of_stack.bias_sums = of_stack.read;
@@ -240,7 +236,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
     }
     const bool positions = row->spec.role == Role::kPositions;
     if (!row->trained || !(positions || row->spec.has_row_per_token())) continue;
-    const bool of_head = row->spec.role == Role::kHead || (architecture_.tie_word_embeddings && !positions);
+    const bool of_head = row->spec.role == Role::kHead || (run_.architecture.tie_word_embeddings && !positions);
     Operator& its = of_head ? result.head : result.embedding;
     (positions ? its.made_with : its.gradients).push_back(gradient_of(*row));  // positions before tokens
   }
@@ -251,11 +247,12 @@ BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) con
   constexpr auto kOfAnswers = memory::Component::kFunctionality;
   constexpr const char *kCache = "keys and values of every position (Pope et al. 2022, arXiv 2211.05102)",
                        *kIds = "what a pass reads; lib/train/greedy.cpp";
+  const arch::Architecture& architecture = run_.architecture;
   BatchOperators result = of_batch({shape.rows, shape.first, shape.rows, {}, shape.source_length}, false);
   result.embedded_targets.clear();  // which come after the encoder
   const footprint::StepSizes last = sizes_of(shape.rows, false);
   const footprint::HeadSizes head = {
-      architecture_.vocab_size, architecture_.hidden_size, shape.rows, 0, 0, false, head_comes_cast(), false, false};
+      architecture.vocab_size, architecture.hidden_size, shape.rows, 0, 0, false, head_comes_cast(), false, false};
   result.head = {"the head", footprint::head_loss_footprint(last, head), {}, {}};
   result.answers = {{"ids", kIds, {{shape.rows, "rows"}, {shape.first, "tokens"}, {8, "bytes"}}, kOfAnswers},
                     {"ids of sources and their padding",
@@ -272,13 +269,12 @@ BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) con
              {last.compute_bytes, "bytes"}},
             component};
   };
-  for (size_t layer = static_cast<size_t>(architecture_.encoder_layers()); layer < architecture_.layers.size();
-       ++layer) {
-    result.answers.push_back(values(architecture_.layers[layer], shape.positions, kOfAnswers));
+  for (size_t layer = static_cast<size_t>(architecture.encoder_layers()); layer < architecture.layers.size(); ++layer) {
+    result.answers.push_back(values(architecture.layers[layer], shape.positions, kOfAnswers));
   }
-  if (architecture_.encoder) {
+  if (architecture.encoder) {
     result.source_values = {
-        values(architecture_.layers.back(), shape.source_length, memory::Component::kTemporaryBuffers)};
+        values(architecture.layers.back(), shape.source_length, memory::Component::kTemporaryBuffers)};
     result.source_values.front().what = "keys and values of sources";
   }
   return result;

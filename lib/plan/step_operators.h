@@ -3,9 +3,7 @@
 
 #include <vector>
 
-#include "arch/architecture.h"
-#include "arch/parameter_table.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "footprint/footprint.h"
 #include "plan/plan.h"
 
@@ -67,8 +65,8 @@ struct BatchOperators {
 // A run's model, by its parameters: what its operators are over one batch.
 class StepOperators {
  public:
-  StepOperators(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                const arch::ParameterTable& parameters);
+  // Refers to both.
+  StepOperators(const arch::Run& run, const Target& target);
 
   BatchOperators of_batch(const schedule::BatchShape& batch, bool gradients) const;
   // The first pass of answers, over what all prompts have; those after it read a token of each row.
@@ -94,10 +92,8 @@ class StepOperators {
                    const footprint::StepSizes& source, bool gradients, BatchOperators& result) const;
   void add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source, BatchOperators& result) const;
 
-  const arch::Architecture& architecture_;
-  const config::RunConfig& run_;
+  const arch::Run& run_;
   const Target& target_;
-  const arch::ParameterTable& parameters_;
   std::vector<Kind> kinds_;
   std::vector<size_t> layers_;  // the kind of each
   Rows others_;                 // of no layer

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "arch/precision.h"
 #include "base/bytes.h"
 #include "config/checks.h"
 #include "config/devices.h"
@@ -52,8 +51,8 @@ struct Precision {
   config::MasterWeights masters = config::MasterWeights::kNone;
 };
 
-std::optional<RunConfig> with_precision(RunConfig run, const arch::Architecture& architecture, DType narrow,
-                                        const Precision& to) {
+// held: as Architecture::dtype_in_use has it.
+std::optional<RunConfig> with_precision(RunConfig run, DType held, DType narrow, const Precision& to) {
   const bool full = run.method == config::Method::kFull, rounded = to.masters != config::MasterWeights::kNone;
   if (to.bits == 16 && full != rounded) return std::nullopt;
   if (rounded && narrow != DType::kBF16) return std::nullopt;
@@ -62,46 +61,44 @@ std::optional<RunConfig> with_precision(RunConfig run, const arch::Architecture&
   run.bf16 = to.autocast && narrow == DType::kBF16;
   run.fp16 = to.autocast && narrow == DType::kF16;
   const DType stored = to.bits == 32 ? DType::kF32 : narrow;
-  if (arch::precision_of(architecture, run).stored != stored) run.dtype = stored;
+  if (arch::precision_of(run, held).stored != stored) run.dtype = stored;
   return run;
 }
 
 // The frozen projections in fewer bits, what stays in 16; a run that has it already is left as it is.
-Technique base_row(const arch::Architecture& architecture, DType narrow, const char* name, const char* note,
-                   bool RunConfig::*load_in, bool doubly = false) {
+Technique base_row(DType held, DType narrow, const char* name, const char* note, bool RunConfig::*load_in,
+                   bool doubly = false) {
   return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
             if (run.method == config::Method::kFull || run.qat != config::Qat::kNone) return std::nullopt;
             if (run.*load_in && run.bnb_4bit_use_double_quant == doubly) return run;
-            std::optional<RunConfig> changed =
-                with_precision(run, architecture, narrow, {.bits = 16, .autocast = true});
+            std::optional<RunConfig> changed = with_precision(run, held, narrow, {.bits = 16, .autocast = true});
             (*changed).*load_in = true;
             (*changed).bnb_4bit_use_double_quant = doubly;
             return changed;
           }};
 }
 
-void add_quantized_bases(std::vector<Technique>& rows, const RunConfig& run, const arch::Architecture& architecture,
-                         DType narrow) {
-  if (architecture.quantized) return;
-  rows.push_back(base_row(architecture, narrow, "INT8 base",
-                          "frozen projections in 8 bits, the rest in 16: rounded weights", &RunConfig::load_in_8bit));
-  if (run.load_in_fp8) {  // as many bytes as INT8, for the sake of its products
-    rows.push_back(base_row(architecture, narrow, "FP8 base",
-                            "frozen projections in FP8, the rest in 16 bits: rounded weights",
+void add_quantized_bases(std::vector<Technique>& rows, const arch::Run& run, DType narrow) {
+  if (run.architecture.quantized) return;
+  const DType held = run.architecture.dtype_in_use();
+  rows.push_back(base_row(held, narrow, "INT8 base", "frozen projections in 8 bits, the rest in 16: rounded weights",
+                          &RunConfig::load_in_8bit));
+  if (run.config.load_in_fp8) {  // as many bytes as INT8, for the sake of its products
+    rows.push_back(base_row(held, narrow, "FP8 base", "frozen projections in FP8, the rest in 16 bits: rounded weights",
                             &RunConfig::load_in_fp8));
   }
-  rows.push_back(base_row(architecture, narrow, "NF4 base",
+  rows.push_back(base_row(held, narrow, "NF4 base",
                           "frozen projections in 4 bits, the rest in 16: coarsely rounded weights",
                           &RunConfig::load_in_4bit));
-  Technique doubly = base_row(architecture, narrow, "NF4 base with scales in 8 bits",
+  Technique doubly = base_row(held, narrow, "NF4 base with scales in 8 bits",
                               "as NF4, its scales rounded too: a little coarser", &RunConfig::load_in_4bit, true);
-  if (!run.bnb_4bit_use_double_quant) doubly.turn = Turn::kLast;
+  if (!run.config.bnb_4bit_use_double_quant) doubly.turn = Turn::kLast;
   rows.push_back(std::move(doubly));
 }
 
-Technique precision_row(const arch::Architecture& architecture, DType narrow, const std::string& name,
-                        const std::string& note, const Precision& to) {
-  return {"precision", name, note, [=](const RunConfig& run) { return with_precision(run, architecture, narrow, to); }};
+Technique precision_row(DType held, DType narrow, const std::string& name, const std::string& note,
+                        const Precision& to) {
+  return {"precision", name, note, [=](const RunConfig& run) { return with_precision(run, held, narrow, to); }};
 }
 
 // One way to set a member.
@@ -144,14 +141,13 @@ void add_graphs(std::vector<Technique>& rows, const RunConfig& run) {
 }
 
 // Of one process, whose gradients wait for no others.
-void add_updates(std::vector<Technique>& rows, const RunConfig& run, const arch::Architecture& architecture,
-                 const Target& target) {
+void add_updates(std::vector<Technique>& rows, const RunConfig& run, DType held, const Target& target) {
   if (run.num_processes > 1) return;
   rows.push_back(setting_row("updates", "", "", &RunConfig::optimizer_in_backward, false));
   const bool clipped = run.max_grad_norm > 0;
   rows.push_back({"updates", "updates in the backward pass", clipped ? "gradients are not clipped" : "the same result",
                   [=](RunConfig changed) -> std::optional<RunConfig> {
-                    if (arch::precision_of(architecture, changed).computed == DType::kF16) return std::nullopt;
+                    if (arch::precision_of(changed, held).computed == DType::kF16) return std::nullopt;
                     changed.optimizer_in_backward = true;
                     changed.max_grad_norm = 0;
                     return changed;
@@ -281,14 +277,16 @@ std::optional<RunConfig> with_shares(RunConfig run, int64_t processes) {
   return run;
 }
 
-std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture& architecture, const Target& target) {
-  const DType narrow = narrow_type(run, target);
+std::vector<Technique> techniques(const arch::Run& run, const Target& target) {
+  const DType narrow = narrow_type(run.config, target);
+  const DType held = run.architecture.dtype_in_use();
   const std::string bits = narrow == DType::kF16 ? "FP16" : "BF16";
   const auto precision = [&](const std::string& name, const std::string& note, const Precision& to) {
-    return precision_row(architecture, narrow, name, note, to);
+    return precision_row(held, narrow, name, note, to);
   };
   std::vector<Technique> rows;
-  if (!architecture.quantized) rows.push_back({"method", "full training", "every weight is trained", full_training});
+  if (!run.architecture.quantized)
+    rows.push_back({"method", "full training", "every weight is trained", full_training});
   rows.insert(
       rows.end(),
       {{"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
@@ -302,8 +300,8 @@ std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture
        precision(bits + " weights and autocast",
                  "frozen weights in " + bits + ", adapters multiply in " + bits + " too",
                  {.bits = 16, .autocast = true})});
-  add_quantized_bases(rows, run, architecture, narrow);
-  add_optimizers(rows, run);
+  add_quantized_bases(rows, run, narrow);
+  add_optimizers(rows, run.config);
   rows.insert(
       rows.end(),
       {setting_row("checkpointing", "no checkpointing", "the same result", &RunConfig::gradient_checkpointing, false),
@@ -313,13 +311,13 @@ std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture
                    config::Attention::kFlash),
        setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
                    config::Attention::kMath)});
-  add_chunks(rows, run);
-  add_evaluations(rows, run);
-  add_graphs(rows, run);
-  add_updates(rows, run, architecture, target);
-  add_host(rows, run, target);
-  add_strategies(rows, run, target.gpus_per_node);
-  add_batches(rows, run);
+  add_chunks(rows, run.config);
+  add_evaluations(rows, run.config);
+  add_graphs(rows, run.config);
+  add_updates(rows, run.config, held, target);
+  add_host(rows, run.config, target);
+  add_strategies(rows, run.config, target.gpus_per_node);
+  add_batches(rows, run.config);
   return rows;
 }
 

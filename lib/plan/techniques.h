@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/architecture.h"
+#include "arch/run.h"
 #include "config/run_config.h"
 #include "plan/plan.h"
 
@@ -47,8 +47,7 @@ UpdateChange update_change(const config::RunConfig& from, const config::RunConfi
 // batch. Those of `host` are a GPU's. The rows of `strategy` are of a run of several processes: what each holds of the
 // model; a copy in each node too where the target says how many GPUs a node has. The rows of `batch` split the run's
 // effective batch, smallest micro-batch first, and let through only runs whose keys do not exclude each other.
-std::vector<Technique> techniques(const config::RunConfig& run, const arch::Architecture& architecture,
-                                  const Target& target);
+std::vector<Technique> techniques(const arch::Run& run, const Target& target);
 
 // The run with the whole model in each of its processes.
 config::RunConfig with_whole_models(config::RunConfig run);

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "arch/parameter_table.h"
-#include "arch/precision.h"
-#include "arch/storage_schemes.h"
 #include "base/error.h"
 #include "config/shards.h"
 #include "plan/analytic.h"
@@ -18,7 +15,9 @@ namespace fathom::plan {
 namespace {
 
 // What is recorded once is replayed in every step (ops/recorded_segments.h).
-void refuse_recording(const arch::Architecture& architecture, const config::RunConfig& config) {
+void refuse_recording(const arch::Run& run) {
+  const config::RunConfig& config = run.config;
+  const arch::Architecture& architecture = run.architecture;
   if (!config.cuda_graphs) return;
   const auto refuse = [](const char* reason, const char* remedy = "remove cuda_graphs") {
     throw UsageError(std::string("cuda_graphs: true, but ") + reason, remedy);
@@ -37,7 +36,7 @@ void refuse_recording(const arch::Architecture& architecture, const config::RunC
 }
 
 // The gradient of a parameter that is updated at once waits for nothing.
-void refuse_updates_in_backward(const arch::Architecture& architecture, const config::RunConfig& config) {
+void refuse_updates_in_backward(const config::RunConfig& config, const arch::Precision& precision) {
   if (!config.optimizer_in_backward) return;
   const auto refuse = [](const char* reason, const char* remedy) {
     throw UsageError(std::string("optimizer_in_backward: true, but ") + reason, remedy);
@@ -46,7 +45,7 @@ void refuse_updates_in_backward(const arch::Architecture& architecture, const co
     refuse("processes add up their gradients before they update",
            "remove it; strategy: fsdp divides gradients among processes");
   }
-  if (arch::precision_of(architecture, config).computed == DType::kF16) {
+  if (precision.computed == DType::kF16) {
     refuse("products are in FP16, where a step is skipped if any gradient overflows",
            "remove it, or train in bfloat16 or float32");
   }
@@ -60,16 +59,16 @@ void refuse_offload(const config::RunConfig& config) {
 }
 
 // What aten::_scaled_mm takes (ops/fp8_linear.h).
-void refuse_fp8_products(const arch::Architecture& architecture, const config::RunConfig& config,
-                         const arch::ParameterTable& parameters) {
+void refuse_fp8_products(const arch::Run& run) {
+  const config::RunConfig& config = run.config;
   if (!config.fp8) return;
   const auto refuse = [](const std::string& reason, const char* remedy = "set fp8: false") {
     throw UsageError("fp8: true, but " + reason, remedy);
   };
-  if (config.method == config::Method::kLora && arch::base_scheme(architecture, config) != quant::Scheme::kFp8) {
+  if (config.method == config::Method::kLora && run.settings.base_scheme != quant::Scheme::kFp8) {
     refuse("the base is not in FP8, whose codes it multiplies", "set load_in_fp8: true, or fp8: false");
   }
-  if (arch::precision_of(architecture, config).computed != DType::kBF16) {
+  if (run.precision.computed != DType::kBF16) {
     refuse("products of this run are not in BF16, in which those of FP8 are written", "set bf16: true, or fp8: false");
   }
   const bool full = config.method == config::Method::kFull;
@@ -77,8 +76,8 @@ void refuse_fp8_products(const arch::Architecture& architecture, const config::R
     refuse("in full training without fathom's CUDA kernels it takes longer, and FP32 copies of weights besides",
            "set cuda_kernels: true, or fp8: false");
   }
-  if (architecture.experts() != nullptr) refuse("products of experts are not made in FP8");
-  for (const arch::ParameterRow& row : parameters.rows) {
+  if (run.architecture.experts() != nullptr) refuse("products of experts are not made in FP8");
+  for (const arch::ParameterRow& row : run.parameters.rows) {
     const std::vector<int64_t>& sides = row.spec.shape;
     if (row.spec.may_be_coded() && row.of_base() &&
         (sides[0] % quant::kFp8Sides != 0 || sides[1] % quant::kFp8Sides != 0)) {
@@ -94,30 +93,28 @@ void refuse_fp8_products(const arch::Architecture& architecture, const config::R
 
 }  // namespace
 
-Workload make_workload(const config::RunConfig& config, const arch::Architecture& architecture,
-                       schedule::Schedule schedule) {
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, config);
-  arch::refuse_training_codes(architecture, config, parameters);
-  refuse_recording(architecture, config);
-  refuse_updates_in_backward(architecture, config);
-  refuse_offload(config);
-  refuse_fp8_products(architecture, config, parameters);
+Workload make_workload(const arch::Run& run, schedule::Schedule schedule) {
+  arch::refuse_training_codes(run);
+  refuse_recording(run);
+  refuse_updates_in_backward(run.config, run.precision);
+  refuse_offload(run.config);
+  refuse_fp8_products(run);
   Workload workload;
-  workload.steps = schedule::maximal_shapes(schedule.steps, schedule::kernel_traits(architecture));
+  workload.steps = schedule::maximal_shapes(schedule.steps, schedule::kernel_traits(run.architecture));
   std::vector<schedule::StepShape> single;
   single.reserve(schedule.evaluation.size());
   for (const schedule::BatchShape& batch : schedule.evaluation) single.push_back({batch});
-  for (const schedule::StepShape& step : schedule::maximal_shapes(single, schedule::kernel_traits(architecture))) {
+  for (const schedule::StepShape& step : schedule::maximal_shapes(single, schedule::kernel_traits(run.architecture))) {
     workload.evaluations.push_back(step.front());
   }
   workload.schedule = std::move(schedule);
   workload.capacity_tokens = workload.schedule.extent.tokens;
   workload.capacity_source_tokens = workload.schedule.extent.source_tokens;
-  workload.shares = config::shard_size(config);
-  workload.parameters = parameters.count();
-  workload.trained_parameters = parameters.trained_count();
-  workload.base = arch::base_scheme(architecture, config);
-  workload.quantized_parameters = parameters.coded_count();
+  workload.shares = config::shard_size(run.config);
+  workload.parameters = run.parameters.count();
+  workload.trained_parameters = run.parameters.trained_count();
+  workload.base = run.settings.base_scheme;
+  workload.quantized_parameters = run.parameters.coded_count();
   return workload;
 }
 

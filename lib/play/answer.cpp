@@ -38,14 +38,14 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
   const config::RunConfig config =
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
-  const arch::Architecture architecture = arch::with_added_tokens(architecture_, question.added_tokens);
+  const arch::Run run = arch::resolve(config, arch::with_added_tokens(architecture_, question.added_tokens));
   plan::PhantomAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   try {
-    answer.attention_kernel = attention_kernel(config, architecture, placement_.device);
+    answer.attention_kernel = attention_kernel(run, placement_.device);
     start_over();  // that allocates to find out
     if (config.memory_budget > 0) placement_.cuda->limit(config.memory_budget);
-    const plan::Workload workload = plan::make_workload(config, architecture, question.schedule);
+    const plan::Workload workload = plan::make_workload(run, question.schedule);
     const auto read_peaks = [&] {
       const ledger::CudaDevice::Statistics statistics = placement_.cuda->statistics();
       answer.requested = statistics.peak_requested;
@@ -58,15 +58,14 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
     train::Placement placement = placement_;
     placement.group = group.get();
     if (question.kernels) {
-      answer.kernels = list_kernels(config, architecture, &folder, workload, placement);
+      answer.kernels = list_kernels(run, &folder, workload, placement);
       return answer;
     }
     std::optional<plan::OperatorTimes> times;
     if (!question.operator_times.empty() && question.detail >= plan::Detail::kArithmetic) {
       times = plan::OperatorTimes::from_json(parse_json(question.operator_times, "operator_times"), "operator_times");
     }
-    DryRun played = dry_run(config, architecture, &folder, workload, placement, read_peaks, question.detail,
-                            times ? &*times : nullptr);
+    DryRun played = dry_run(run, &folder, workload, placement, read_peaks, question.detail, times ? &*times : nullptr);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;

@@ -7,7 +7,6 @@
 
 #include <chrono>
 
-#include "arch/precision.h"
 #include "base/error.h"
 #include "ledger/out_of_memory.h"
 #include "ops/attention.h"
@@ -55,9 +54,9 @@ class Attention {
 
 class Curve {
  public:
-  Curve(const config::RunConfig& config, const arch::Architecture& architecture, const train::Placement& placement)
-      : layer_(architecture.layers.front().attention),
-        type_(ops::scalar_type(arch::precision_of(architecture, config).computed)),
+  Curve(const arch::Run& run, const train::Placement& placement)
+      : layer_(run.architecture.layers.front().attention),
+        type_(ops::scalar_type(run.precision.computed)),
         placement_(placement) {}
 
   bool plays() const { return placement_.device.is_cpu(); }
@@ -104,10 +103,10 @@ Json to_json(const AttentionCost& cost) {
 
 }  // namespace
 
-std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const arch::Architecture& architecture,
-                                            const train::Placement& placement, const AttentionLimits& limits) {
+std::vector<AttentionPoint> attention_curve(const arch::Run& run, const train::Placement& placement,
+                                            const AttentionLimits& limits) {
   constexpr double kGrowth = 4;  // of the time when the length doubles
-  const Curve curve(config, architecture, placement);
+  const Curve curve(run, placement);
   std::vector<AttentionPoint> points;
   for (int64_t length = kShortest; length <= limits.longest; length *= 2) points.push_back({length, {}, {}});
   for (const config::Attention attention : {config::Attention::kFlash, config::Attention::kMath}) {

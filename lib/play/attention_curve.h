@@ -5,9 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "arch/architecture.h"
 #include "base/json.h"
-#include "config/run_config.h"
 #include "train/trainer.h"
 
 namespace fathom::play {
@@ -30,8 +28,8 @@ struct AttentionLimits {
   double seconds = 0;  // of one forward and backward pass
   int64_t bytes = 0;   // of its dry run
 };
-std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const arch::Architecture& architecture,
-                                            const train::Placement& placement, const AttentionLimits& limits);
+std::vector<AttentionPoint> attention_curve(const arch::Run& run, const train::Placement& placement,
+                                            const AttentionLimits& limits);
 
 // [{"length", "flash": {"dry_run", "measured", "seconds"}, "math": {…}}]; null for what is not known.
 Json to_json(const std::vector<AttentionPoint>& points);

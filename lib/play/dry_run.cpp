@@ -188,26 +188,25 @@ void load(const config::RunConfig& config, const weights::ModelFolder* folder, c
 
 }  // namespace
 
-DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
-               const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played, plan::Detail detail, const plan::OperatorTimes* times) {
+DryRun dry_run(const arch::Run& run, const weights::ModelFolder* folder, const plan::Workload& workload,
+               const train::Placement& placement, const std::function<void()>& played, plan::Detail detail,
+               const plan::OperatorTimes* times) {
   DryRun result;
   const bool all = detail == plan::Detail::kEvents;
-  train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
+  train::Trainer trainer(run, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
   {
     std::optional<Repeats> repeats;
     if (!all) repeats.emplace(placement);  // timelines are of steps
-    load(config, folder, workload, trainer);
+    load(run.config, folder, workload, trainer);
   }
   result.memory.merge(trainer.loaded());
   const bool counts = detail >= plan::Detail::kArithmetic && !workload.steps.empty();
-  const schedule::StepShape longest =
-      counts ? plan::longest_step(architecture, config, workload.steps) : schedule::StepShape();
+  const schedule::StepShape longest = counts ? plan::longest_step(run, workload.steps) : schedule::StepShape();
   {
     std::optional<Repeats::LeavesOut> leaves_out;
     if (!all) leaves_out = detail < plan::Detail::kTimeline ? Repeats::LeavesOut::kSteady : Repeats::LeavesOut::kQuiet;
     const Counter counter(placement, counts, leaves_out, times);
-    Player(workload.schedule, all, config.learning_rate, trainer, counter, longest, result).play();
+    Player(workload.schedule, all, run.config.learning_rate, trainer, counter, longest, result).play();
   }
   result.memory.merge(trainer.saving([] {}));  // what is written is written from where it lies
   if (detail >= plan::Detail::kTimeline) result.timeline = placement.ledger->peak_timeline();
@@ -215,23 +214,22 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   if (!counts || result.arithmetic != plan::StepArithmetic()) return result;
   try {
     const Counter counter(placement, true, Repeats::LeavesOut::kSteady, times);
-    trainer.step(batches_of(longest), config.learning_rate);
+    trainer.step(batches_of(longest), run.config.learning_rate);
     result.arithmetic = counter.sum();
   } catch (const c10::OutOfMemoryError&) {  // by its one play more than the run has
-    result.arithmetic = plan::estimate_arithmetic(architecture, config, longest);
+    result.arithmetic = plan::estimate_arithmetic(run, longest);
   }
   return result;
 }
 
-plan::KernelList list_kernels(const config::RunConfig& config, const arch::Architecture& architecture,
-                              const weights::ModelFolder* folder, const plan::Workload& workload,
+plan::KernelList list_kernels(const arch::Run& run, const weights::ModelFolder* folder, const plan::Workload& workload,
                               const train::Placement& placement) {
   constexpr int kTimed = 3;  // steps
-  train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
-  load(config, folder, workload, trainer);
+  train::Trainer trainer(run, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
+  load(run.config, folder, workload, trainer);
   trainer.loaded();
-  const std::vector<data::Batch> batches = batches_of(plan::longest_step(architecture, config, workload.steps));
-  const auto step = [&] { trainer.step(batches, config.learning_rate); };
+  const std::vector<data::Batch> batches = batches_of(plan::longest_step(run, workload.steps));
+  const auto step = [&] { trainer.step(batches, run.config.learning_rate); };
   step();  // makes states and masters
   plan::KernelList list;
   {  // of the next: what is recorded is recorded in it
@@ -260,14 +258,13 @@ std::unique_ptr<dist::Group> played_group(const config::RunConfig& config, int64
   return config.num_processes > 1 ? dist::play(rank, config.num_processes) : nullptr;
 }
 
-DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
-                   const weights::ModelFolder* folder, const plan::Workload& workload, plan::Detail detail) {
+DryRun dry_run_cpu(const arch::Run& run, const weights::ModelFolder* folder, const plan::Workload& workload,
+                   plan::Detail detail) {
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
   const phantom::LedgerScope scope(ledger);
-  const auto group = played_group(config, workload.schedule.rank);
-  DryRun played =
-      dry_run(config, architecture, folder, workload, {device, &ledger, nullptr, group.get()}, nullptr, detail);
+  const auto group = played_group(run.config, workload.schedule.rank);
+  DryRun played = dry_run(run, folder, workload, {device, &ledger, nullptr, group.get()}, nullptr, detail);
   if (workload.schedule.all_shapes) return played;
   // Rows are multiplied in equal blocks of at most so many: those of a smaller batch, which was left out, may be
   // larger, but not twice as large.

@@ -4,8 +4,6 @@
 #include <functional>
 #include <memory>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
 #include "dist/group.h"
 #include "plan/kernels.h"
 #include "plan/operator_times.h"
@@ -34,23 +32,20 @@ struct DryRun {
 // played, before a step is played once more whose arithmetic is wanted and was not counted yet. What repeats itself
 // within a step (play/repeats.h) is played again only for a timeline; for Detail::kEvents everything is. times: of a
 // device like the one that is played, null where there are none.
-DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
-               const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played = nullptr, plan::Detail detail = plan::Detail::kTimeline,
-               const plan::OperatorTimes* times = nullptr);
+DryRun dry_run(const arch::Run& run, const weights::ModelFolder* folder, const plan::Workload& workload,
+               const train::Placement& placement, const std::function<void()>& played = nullptr,
+               plan::Detail detail = plan::Detail::kTimeline, const plan::OperatorTimes* times = nullptr);
 
 // Plays the step of the workload that computes most until it is like the next, and lists what it gives the device.
 // Nothing is left out.
-plan::KernelList list_kernels(const config::RunConfig& config, const arch::Architecture& architecture,
-                              const weights::ModelFolder* folder, const plan::Workload& workload,
+plan::KernelList list_kernels(const arch::Run& run, const weights::ModelFolder* folder, const plan::Workload& workload,
                               const train::Placement& placement);
 
 // What stands for the other processes of the config's run; null: it has one.
 std::unique_ptr<dist::Group> played_group(const config::RunConfig& config, int64_t rank);
 
 // The same on the phantom device, which stands in for the CPU.
-DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
-                   const weights::ModelFolder* folder, const plan::Workload& workload,
+DryRun dry_run_cpu(const arch::Run& run, const weights::ModelFolder* folder, const plan::Workload& workload,
                    plan::Detail detail = plan::Detail::kTimeline);
 
 }  // namespace fathom::play

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "arch/attention_by_scores.h"
-#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "config/to_yaml.h"
@@ -48,8 +47,8 @@ plan::PhantomQuestion question_of(const Subject& subject, const GpuRoom& room) {
   question.gpu = room.gpu;
   question.memory_bytes = room.gpu.memory_bytes;
   question.taken_bytes = room.taken_bytes;
-  question.config = config::to_yaml(subject.config);
-  question.added_tokens = subject.architecture.added_tokens;
+  question.config = config::to_yaml(subject.run.config);
+  question.added_tokens = subject.run.architecture.added_tokens;
   question.schedule = subject.workload.schedule;
   return question;
 }
@@ -77,14 +76,13 @@ void require_counted(const plan::Plan& plan) {
 
 }  // namespace
 
-std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
-                             at::Device device) {
+std::string attention_kernel(const arch::Run& run, at::Device device) {
   std::string by_scores = "attention by scores, a few queries at a time";
-  if (arch::attends_by_scores(architecture, /*training=*/false)) return by_scores;
-  const at::ScalarType type = ops::scalar_type(arch::precision_of(architecture, config).computed);
-  const std::string fused =
-      footprint::kernel_name(ops::attention_kernel(config.attn_implementation, device, type, architecture.head_dim()));
-  return arch::attends_by_scores(architecture, /*training=*/true) ? by_scores + "; in evaluations " + fused : fused;
+  if (arch::attends_by_scores(run.architecture, /*training=*/false)) return by_scores;
+  const at::ScalarType type = ops::scalar_type(run.precision.computed);
+  const std::string fused = footprint::kernel_name(
+      ops::attention_kernel(run.config.attn_implementation, device, type, run.architecture.head_dim()));
+  return arch::attends_by_scores(run.architecture, /*training=*/true) ? by_scores + "; in evaluations " + fused : fused;
 }
 
 plan::Target cpu_target() {
@@ -100,10 +98,10 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail
   plan::Plan plan;
   plan.target = cpu_target();
   plan.target.capacity_bytes = capacity_bytes;
-  plan.target.attention_kernel = attention_kernel(subject.config, subject.architecture, phantom::device());
+  plan.target.attention_kernel = attention_kernel(subject.run, phantom::device());
   plan.workload = subject.workload;
-  plan.analytic = plan::estimate_analytic(subject.architecture, subject.config, plan.target, plan.workload);
-  DryRun played = dry_run_cpu(subject.config, subject.architecture, &subject.folder, plan.workload, detail);
+  plan.analytic = plan::estimate_analytic(subject.run, plan.target, plan.workload);
+  DryRun played = dry_run_cpu(subject.run, &subject.folder, plan.workload, detail);
   plan.dry_run = played.memory;
   plan.timeline = std::move(played.timeline);
   plan.arithmetic = played.arithmetic;
@@ -119,7 +117,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   question.detail = room.detail;
   question.operator_times = room.operator_times;
   plan::PhantomAnswer answer = ask(question);
-  const int64_t budget = subject.config.memory_budget;
+  const int64_t budget = subject.run.config.memory_budget;
   plan::GpuBytes bytes;
   bytes.limit = budget;
   // The allocator may reserve more than its limit without an error: it counts what is allocated where segments expand.
@@ -129,11 +127,11 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
     unlimited.memory_bytes = phantom_gpu::kUnlimitedBytes;
     unlimited.taken_bytes = 0;
     if (unlimited.detail == plan::Detail::kArithmetic) unlimited.detail = plan::Detail::kBytes;
-    unlimited.config = with_budget(subject.config, 0);
+    unlimited.config = with_budget(subject.run.config, 0);
     answer = ask(unlimited);
     if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
     if (budget > 0 && answer.reserved <= budget) {
-      question.config = with_budget(subject.config, budget + kGranuleBytes);
+      question.config = with_budget(subject.run.config, budget + kGranuleBytes);
       plan::PhantomAnswer wider = ask(question);
       bytes.fits = wider.out_of_memory.empty() && wider.reserved <= budget;
       if (bytes.fits) answer = std::move(wider);
@@ -150,19 +148,19 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan.target.compute_capability = gpu.compute_capability;
   plan.target.capacity_bytes = gpu.memory_bytes - room.taken_bytes;
   plan.target.gpus_per_node = static_cast<int64_t>(gpu.gpus_per_node);
-  plan::bound_by_budget(plan.target, subject.config.memory_budget);
+  plan::bound_by_budget(plan.target, subject.run.config.memory_budget);
   plan.target.attention_kernel = answer.attention_kernel;
   plan.workload = subject.workload;
-  plan.analytic = plan::estimate_analytic(subject.architecture, subject.config, plan.target, plan.workload);
+  plan.analytic = plan::estimate_analytic(subject.run, plan.target, plan.workload);
   plan.dry_run = answer.memory;
   plan.timeline = std::move(answer.timeline);
   plan.arithmetic = answer.arithmetic;
-  plan.offloaded = plan::offloaded_bytes(subject.architecture, subject.config);
+  plan.offloaded = plan::offloaded_bytes(subject.run);
   if (!room.operator_times.empty()) {
     const std::string origin = "the table of what operators take on " + gpu.product;
     const auto times = plan::OperatorTimes::from_json(parse_json(room.operator_times, origin), origin);
     if (times.device() != gpu.product) throw Error(origin + " is of another device, " + times.device());
-    plan.throughput = plan::throughput_of(plan.arithmetic, times, subject.config.num_processes);
+    plan.throughput = plan::throughput_of(plan.arithmetic, times, subject.run.config.num_processes);
   }
   plan.steps_played = answer.steps_played;
   plan.seconds = answer.seconds;
@@ -199,7 +197,7 @@ plan::KernelList kernels_on_gpu(const Subject& subject, const GpuRoom& room, con
   question.kernels = true;
   question.memory_bytes = phantom_gpu::kUnlimitedBytes;
   question.taken_bytes = 0;
-  question.config = with_budget(subject.config, 0);
+  question.config = with_budget(subject.run.config, 0);
   const plan::PhantomAnswer answer = ask(question);
   if (!answer.kernels) throw Error("the kernels cannot be listed: " + answer.out_of_memory);
   return *answer.kernels;
@@ -208,8 +206,8 @@ plan::KernelList kernels_on_gpu(const Subject& subject, const GpuRoom& room, con
 plan::KernelList kernels_on_cpu(const Subject& subject) {
   ledger::Ledger ledger;
   const phantom::LedgerScope scope(ledger);
-  const auto group = played_group(subject.config, subject.workload.schedule.rank);
-  return list_kernels(subject.config, subject.architecture, &subject.folder, subject.workload,
+  const auto group = played_group(subject.run.config, subject.workload.schedule.rank);
+  return list_kernels(subject.run, &subject.folder, subject.workload,
                       {phantom::device(), &ledger, nullptr, group.get()});
 }
 

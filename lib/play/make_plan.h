@@ -5,9 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "arch/architecture.h"
+#include "arch/run.h"
 #include "config/devices.h"
-#include "config/run_config.h"
 #include "plan/exchange.h"
 #include "plan/plan.h"
 #include "weights/folder.h"
@@ -16,16 +15,14 @@ namespace fathom::play {
 
 // What is planned. folder: may lack weights; then the model is initialised instead of loaded.
 struct Subject {
-  const config::RunConfig& config;
-  const arch::Architecture& architecture;
+  const arch::Run& run;
   const weights::ModelFolder& folder;
   plan::Workload workload;
 };
 
-// The attention kernel's name for the type in which the config computes, on a device of this process (a phantom one
+// The attention kernel's name for the type in which the run computes, on a device of this process (a phantom one
 // too); last that of evaluations, where training has another.
-std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
-                             at::Device device);
+std::string attention_kernel(const arch::Run& run, at::Device device);
 
 // This machine's CPU, with as many threads as LibTorch uses; capacity and kernel are not set.
 plan::Target cpu_target();

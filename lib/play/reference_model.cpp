@@ -46,10 +46,8 @@ config::RunConfig with_drawn_weights(config::RunConfig config) {
 
 ReferenceTraining::ReferenceTraining(const config::RunConfig& config, const ReferenceShape& shape, int64_t rows,
                                      int64_t length, const train::Placement& placement)
-    : config_(with_drawn_weights(config)),
-      architecture_(reference_architecture(shape)),
-      batch_(reference_batch(rows, length, shape.vocabulary)),
-      trainer_(config_, architecture_, rows * length, placement) {
+    : batch_(reference_batch(rows, length, shape.vocabulary)),
+      trainer_(arch::resolve(with_drawn_weights(config), reference_architecture(shape)), rows * length, placement) {
   trainer_.model().initialise(1);
   trainer_.loaded();
 }

@@ -25,8 +25,6 @@ class ReferenceTraining {
   void evaluate();
 
  private:
-  config::RunConfig config_;
-  arch::Architecture architecture_;
   data::Batch batch_;
   train::Trainer trainer_;
 };

@@ -74,7 +74,7 @@ std::string alone_table(const std::vector<plan::Remedy>& alone) {
 }
 
 Json candidate_json(const AdviceSubject& subject, const plan::Candidate& candidate) {
-  return {{"settings", plan::settings_between(subject.question.run, candidate.run)},
+  return {{"settings", plan::settings_between(subject.question.run.config, candidate.run)},
           {"formula", candidate.formula},
           {"dry_run", candidate.proof ? Json(candidate.proof->need) : Json(nullptr)},
           {"fits", candidate.proof ? Json(candidate.proof->fits) : Json(nullptr)},
@@ -262,7 +262,7 @@ std::string format_advice(const AdviceSubject& subject, const plan::Advice& advi
   if (!advice.fitting.empty()) text += combinations_table(advice.fitting) + "\n";
   text += describe_best(subject, advice, "");
   if (same_method != nullptr) {
-    const bool full = subject.question.run.method == config::Method::kFull;
+    const bool full = subject.question.run.config.method == config::Method::kFull;
     text += describe_best(subject, *same_method, full ? " with method: full" : " with method: lora");
   }
   text +=

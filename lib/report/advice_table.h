@@ -23,8 +23,7 @@ struct AdviceSubject {
 
 // Of a model that is planned without a config: "the defaults (full, FP32, 8 × 1,024)", or with the settings that were
 // given in front: "max_length=2048 and else the defaults (full, FP32, 8 × 2,048)".
-std::string describe_defaults(const std::vector<std::string>& given, const config::RunConfig& run,
-                              const arch::Architecture& architecture);
+std::string describe_defaults(const std::vector<std::string>& given, const arch::Run& run);
 
 // "largest batch": the value that fits, the next one, and the settings.
 std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest);

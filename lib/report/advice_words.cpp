@@ -1,10 +1,8 @@
 // Sentences of advice, folded for a terminal.
 #include "report/advice_words.h"
 
-#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/numbers.h"
-#include "config/precision.h"
 #include "plan/memory_keys.h"
 #include "plan/techniques.h"
 #include "report/table.h"
@@ -109,15 +107,13 @@ std::string need_of(const plan::Candidate& candidate) {
   return format_bytes(candidate.proof ? candidate.proof->need : candidate.formula);
 }
 
-std::string describe_defaults(const std::vector<std::string>& given, const config::RunConfig& run,
-                              const arch::Architecture& architecture) {
-  const arch::Precision precision = arch::precision_of(architecture, run);
+std::string describe_defaults(const std::vector<std::string>& given, const arch::Run& run) {
   const auto bits = [](DType type) { return type == DType::kF32 ? "FP32" : type == DType::kBF16 ? "BF16" : "FP16"; };
-  const std::string base = run.method == config::Method::kFull ? "full, " : "LoRA, ";
-  const std::string type = config::autocast_dtype(run) ? std::string(bits(precision.computed)) + " autocast"
-                                                       : std::string(bits(precision.stored));
+  const std::string base = run.config.method == config::Method::kFull ? "full, " : "LoRA, ";
+  const std::string type = run.precision.autocast ? std::string(bits(run.precision.computed)) + " autocast"
+                                                  : std::string(bits(run.precision.stored));
   return (given.empty() ? "" : joined(given, ", ") + " and else ") + "the defaults (" + base + type + ", " +
-         format_count(run.per_device_train_batch_size) + " × " + format_count(run.max_length) + ")";
+         format_count(run.config.per_device_train_batch_size) + " × " + format_count(run.config.max_length) + ")";
 }
 
 std::string describe_limit(const AdviceSubject& subject, const std::optional<plan::Candidate>& answer) {
@@ -133,7 +129,7 @@ std::string describe_limit(const AdviceSubject& subject, const std::optional<pla
 std::string describe_subject(const AdviceSubject& subject) {
   const plan::Target& target = subject.question.target;
   const bool gpu = is_on_gpu(subject);
-  const int64_t processes = subject.question.run.num_processes;
+  const int64_t processes = subject.question.run.config.num_processes;
   const std::string count = processes > 1 ? "each of " + format_count(processes) + " " : "";
   std::string text =
       std::string(gpu ? "On " + (count.empty() ? "GPU " : count + "GPUs ") + target.name : "On the CPU") + ", within " +
@@ -161,7 +157,7 @@ std::string describe_concessions(const AdviceSubject& subject, const plan::Advic
 }
 
 std::string settings_lines(const AdviceSubject& subject, const config::RunConfig& run) {
-  const std::vector<std::string> settings = plan::settings_between(subject.question.run, run);
+  const std::vector<std::string> settings = plan::settings_between(subject.question.run.config, run);
   if (settings.empty()) return "  the run as it is\n";
   std::string text = folded("  " + joined(settings, " "), kTerminalColumns - 2);
   for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at, " \\");

@@ -61,7 +61,7 @@ std::string advised_config(const AdviceSubject& subject, const plan::Advice& adv
     why[reason.keys.front()] = because(reason, best);
     advised.insert(reason.keys.begin(), reason.keys.end());
   }
-  for (const std::string& setting : plan::settings_between(subject.question.run, best.run)) {
+  for (const std::string& setting : plan::settings_between(subject.question.run.config, best.run)) {
     advised.insert(setting.substr(0, setting.find('=')));
   }
   std::string text = heading(subject, advice, question);

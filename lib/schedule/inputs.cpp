@@ -140,7 +140,7 @@ void check_positions(const RunInputs& inputs, const config::RunConfig& config) {
   if (inputs.architecture.relative) return;  // distances have no end
   const int64_t positions = inputs.architecture.max_position_embeddings;
   const int64_t longest = std::max(inputs.train.longest(), inputs.validation.longest());
-  refuse_longer_texts(inputs.architecture, config, longest);
+  refuse_longer_texts(inputs.architecture.longest_text(), config, longest);
   if (longest <= positions) return;
   log_warning("the longest example has " + format_count(longest) + " tokens, but the model was made for " +
               format_count(positions) +
@@ -162,16 +162,15 @@ void cover_tokenizer(RunInputs& inputs) {
   inputs.architecture = arch::with_added_tokens(inputs.architecture, tokens - rows);
 }
 
-void refuse_packing(const arch::Architecture& architecture, const config::RunConfig& config) {
-  if (!config.packing || !arch::attends_by_scores(architecture, /*training=*/true)) return;
+void refuse_packing(const arch::Architecture& architecture) {
+  if (!arch::attends_by_scores(architecture, /*training=*/true)) return;
   const char* why = architecture.encoder       ? "an encoder and decoder has no rows of documents end to end"
                     : architecture.dropout > 0 ? "dropout of attention's probabilities needs rows of one text each"
                                                : "capped scores of attention need rows of one text each";
   throw UsageError("packing: true, but " + std::string(why), "set packing: false; group_by_length: true saves padding");
 }
 
-void refuse_for_encoder(const arch::Architecture& architecture, const config::RunConfig& config) {
-  const arch::Precision precision = arch::precision_of(architecture, config);
+void refuse_for_encoder(const config::RunConfig& config, const arch::Precision& precision) {
   if (precision.computed != DType::kF16 && precision.stored != DType::kF16) return;
   const std::string stored = "dtype: bfloat16 or float32 in place of float16";
   const bool stores = config.dtype == DType::kF16;
@@ -223,9 +222,9 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.architecture =
       arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
-  refuse_packing(inputs.architecture, config);
+  if (config.packing) refuse_packing(inputs.architecture);
   if (inputs.architecture.encoder) {
-    refuse_for_encoder(inputs.architecture, config);
+    refuse_for_encoder(config, arch::precision_of(config, inputs.architecture.dtype_in_use()));
   } else if (config.max_target_length > 0) {
     throw UsageError("max_target_length: the model is a decoder, which has no targets apart from its text",
                      "set max_length");

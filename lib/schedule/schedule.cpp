@@ -261,18 +261,19 @@ bool saves_after(const config::RunConfig& config, const StepOrder& order, int64_
   return is_due(config.save_strategy, config.save_steps, order, step);
 }
 
-Schedule make_schedule(const config::RunConfig& config, const arch::Architecture& architecture,
-                       const data::Dataset& train, const data::Dataset& validation, const Start& start, int64_t played,
-                       int64_t rank) {
+Schedule make_schedule(const arch::Run& run, const data::Dataset& train, const data::Dataset& validation,
+                       const Start& start, int64_t played, int64_t rank) {
+  const config::RunConfig& config = run.config;
+  const KernelTraits traits = kernel_traits(run.architecture);
   StepOrder order(config, train);
   order.seek(start.position);
   // What a step does beside its layers counts as two of them.
-  Scheduler scheduler(kernel_traits(architecture), played / (architecture.num_hidden_layers() + 2),
-                      config.num_processes, config.cuda_graphs);
+  Scheduler scheduler(traits, played / (run.architecture.num_hidden_layers() + 2), config.num_processes,
+                      config.cuda_graphs);
   std::vector<std::vector<int64_t>> evaluated = evaluation_rows(config, validation);
   const bool others_evaluate_one_more = others_have_one_more(std::ssize(evaluated), rank, config.num_processes);
   scheduler.set_evaluation(shapes_of(config, validation, std::move(evaluated), rank), others_evaluate_one_more);
-  scheduler.set_answers(answer_shapes(config, validation, kernel_traits(architecture)));
+  scheduler.set_answers(answer_shapes(config, validation, traits));
   if (start.evaluation_due) scheduler.evaluate();
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
     std::vector<std::vector<int64_t>> batches = order.next();

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "data/batch.h"
 #include "schedule/answers.h"
 #include "schedule/step_order.h"
@@ -55,9 +54,8 @@ constexpr int64_t played_on(bool gpu) { return gpu ? 4'000 : 500; }
 
 // The schedule of a run on these data from `start` to its end, in the process of this rank. `played` as above. Throws
 // UsageError as StepOrder does.
-Schedule make_schedule(const config::RunConfig& config, const arch::Architecture& architecture,
-                       const data::Dataset& train, const data::Dataset& validation, const Start& start, int64_t played,
-                       int64_t rank = 0);
+Schedule make_schedule(const arch::Run& run, const data::Dataset& train, const data::Dataset& validation,
+                       const Start& start, int64_t played, int64_t rank = 0);
 
 // Of a run that nobody has data for: each of these steps over and over until nothing new can come, then an evaluation.
 Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation);

@@ -2,7 +2,6 @@
 #include "schedule/steps.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -62,8 +61,7 @@ BatchShape whole_batch(int64_t rows, int64_t length, bool packed) {
           std::vector<int64_t>(static_cast<size_t>(rows), length)};
 }
 
-void refuse_longer_texts(const arch::Architecture& architecture, const config::RunConfig& config, int64_t longest) {
-  const std::optional<int64_t> learned = architecture.longest_text();
+void refuse_longer_texts(std::optional<int64_t> learned, const config::RunConfig& config, int64_t longest) {
   if (!learned) return;
   const std::string but = " tokens, but the model has learned " + format_count(*learned) + " positions";
   if (longest > *learned) {
@@ -79,11 +77,12 @@ void refuse_longer_texts(const arch::Architecture& architecture, const config::R
   }
 }
 
-BatchShape largest_batch(const config::RunConfig& config, const arch::Architecture& architecture) {
-  refuse_longer_texts(architecture, config, config.max_length);
+BatchShape largest_batch(const arch::Run& run) {
+  const config::RunConfig& config = run.config;
+  refuse_longer_texts(run.architecture.longest_text(), config, config.max_length);
   const int64_t rows = config.per_device_train_batch_size;
   const auto padded = [&](int64_t longest) { return data::padded_length(longest, config.pad_to_multiple_of); };
-  if (!architecture.encoder) {
+  if (!run.architecture.encoder) {
     BatchShape batch = whole_batch(rows, config.max_length, config.packing);
     if (!config.packing) batch.length = padded(batch.length);
     return batch;

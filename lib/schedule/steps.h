@@ -3,10 +3,10 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "arch/architecture.h"
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "schedule/step_order.h"
 
 namespace fathom::schedule {
@@ -39,11 +39,11 @@ struct Extent {
 // Rows of this length without padding, where every token that has a next one counts; packed: as documents of one row.
 BatchShape whole_batch(int64_t rows, int64_t length, bool packed = false);
 // Throws UsageError for texts of so many tokens, or rows to which these are padded, where the model has not learned as
-// many positions.
-void refuse_longer_texts(const arch::Architecture& architecture, const config::RunConfig& config, int64_t longest);
+// many positions. learned: Architecture::longest_text.
+void refuse_longer_texts(std::optional<int64_t> learned, const config::RunConfig& config, int64_t longest);
 // Of a run without data: rows of max_length tokens; for an encoder and decoder of sources and targets as long as the
 // run takes them. Throws UsageError where the model has no positions for them.
-BatchShape largest_batch(const config::RunConfig& config, const arch::Architecture& architecture);
+BatchShape largest_batch(const arch::Run& run);
 // As many of them as a run's steps accumulate; of more than three the others between the first and the last are as one.
 StepShape accumulated(const config::RunConfig& config, const BatchShape& batch);
 // So many rows as long as the longest of these, each token of which counts that can.

@@ -10,7 +10,6 @@
 
 #include "arch/parameter_table.h"
 #include "base/log.h"
-#include "config/precision.h"
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
 #include "ops/tf32.h"
@@ -57,11 +56,11 @@ memory::Memory label(const Placement& placement) {
   return placement.ledger->label();
 }
 
-model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
-                                  const Placement& placement) {
+model::ModelOptions model_options(const arch::Run& run, const Placement& placement) {
+  const config::RunConfig& config = run.config;
   model::ModelOptions options;
   options.device = placement.device;
-  options.parameters = arch::parameter_settings(architecture, config);
+  options.parameters = run.settings;
   options.fake_activations = config.qat_activations == config::QatActivations::kInt8;
   options.fp8_products = config.fp8;
   options.attention = config.attn_implementation;
@@ -71,23 +70,22 @@ model::ModelOptions model_options(const config::RunConfig& config, const arch::A
   return options;
 }
 
-std::optional<at::ScalarType> autocast_type(const config::RunConfig& config) {
-  const std::optional<DType> type = config::autocast_dtype(config);
-  return type ? std::optional(ops::scalar_type(*type)) : std::nullopt;
+std::optional<at::ScalarType> autocast_type(const arch::Precision& precision) {
+  return precision.autocast ? std::optional(ops::scalar_type(*precision.autocast)) : std::nullopt;
 }
 
-Evaluator::Evaluator(const config::RunConfig& config, const arch::Architecture& architecture,
-                     const model::ModelOptions& options, const BatchCapacity& capacity, const Placement& placement)
+Evaluator::Evaluator(const arch::Run& run, const model::ModelOptions& options, const BatchCapacity& capacity,
+                     const Placement& placement)
     : placement_(placement),
-      autocast_(autocast_type(config)),
-      loss_chunk_(config.loss_chunk_size),
-      model_(architecture, options),
+      autocast_(autocast_type(run.precision)),
+      loss_chunk_(run.config.loss_chunk_size),
+      model_(run.architecture, options),
       ring_(capacity,
-            {.rows = config.loss_chunk_size > 0,
-             .documents = config.packing,
-             .padding = architecture.router_aux_loss_coef > 0},
+            {.rows = run.config.loss_chunk_size > 0,
+             .documents = run.config.packing,
+             .padding = run.architecture.router_aux_loss_coef > 0},
             placement.device, *placement.ledger) {
-  ops::use_tf32(config.tf32, placement.device);
+  ops::use_tf32(run.config.tf32, placement.device);
 }
 
 at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale, double router_share) {

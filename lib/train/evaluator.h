@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "config/run_config.h"
+#include "arch/run.h"
 #include "data/batch.h"
 #include "dist/group.h"
 #include "ledger/cuda.h"
@@ -48,12 +48,11 @@ struct Answers {
   memory::Memory memory;
 };
 
-// How a config wants its model built.
-model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
-                                  const Placement& placement);
+// How a run wants its model built.
+model::ModelOptions model_options(const arch::Run& run, const Placement& placement);
 
 // In which autocast multiplies, nullopt where it is off.
-std::optional<at::ScalarType> autocast_type(const config::RunConfig& config);
+std::optional<at::ScalarType> autocast_type(const arch::Precision& precision);
 
 using BatchAt = std::function<data::Batch(int64_t index)>;
 using PromptsAt = std::function<Prompts(int64_t index)>;
@@ -63,8 +62,8 @@ class Evaluator {
  public:
   // Makes the model (uninitialised) and the batch ring on the device. options: model_options, or what the caller made
   // of them.
-  Evaluator(const config::RunConfig& config, const arch::Architecture& architecture, const model::ModelOptions& options,
-            const BatchCapacity& capacity, const Placement& placement);
+  Evaluator(const arch::Run& run, const model::ModelOptions& options, const BatchCapacity& capacity,
+            const Placement& placement);
 
   model::Decoder& model() { return model_; }
   // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says

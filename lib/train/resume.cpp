@@ -292,7 +292,7 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const config::RunConfig& c
   }
   if (!found) {
     refuse_results_without_checkpoint(from);
-    if (!config.adapter_name_or_path.empty()) refuse_other_adapter(config, inputs.architecture);
+    if (!config.adapter_name_or_path.empty()) refuse_other_adapter(config, inputs);
     return std::nullopt;
   }
   if (phantom && !weights::is_phantom(found->folder())) {

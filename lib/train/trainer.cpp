@@ -8,7 +8,6 @@
 #include <cmath>
 #include <utility>
 
-#include "arch/precision.h"
 #include "base/error.h"
 #include "config/shards.h"
 #include "footprint/moment_storage.h"
@@ -32,18 +31,18 @@ void refuse_fp16(const model::Parameter& parameter) {
 
 }  // namespace
 
-Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& architecture, const BatchCapacity& capacity,
-                 const Placement& placement)
-    : config_(config), placement_(placement), clock_(placement.device) {
+Trainer::Trainer(const arch::Run& run, const BatchCapacity& capacity, const Placement& placement)
+    : config_(run.config), precision_(run.precision), placement_(placement), clock_(placement.device) {
+  const config::RunConfig& config = config_;
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(memory::Phase::kLoad);
-  model::ModelOptions options = model_options(config, architecture, placement);
+  model::ModelOptions options = model_options(run, placement);
   if (!is_alone() && config.strategy == config::Strategy::kFsdp) {
     sharded_ = std::make_unique<dist::ShardedParameters>(*placement_.group, config::shard_size(config),
                                                          *placement_.ledger, config.reshard_after_forward);
     options.units = sharded_.get();
-    options.casts = plan::gathered_casts(architecture, config);
+    options.casts = run.gathered_casts;
   }
   for (const auto& [key, asked] : {std::pair("fp8", config.fp8), std::pair("cuda_graphs", config.cuda_graphs),
                                    std::pair("offload_optimizer", config.offload_optimizer),
@@ -61,9 +60,9 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     offloaded_ = std::make_unique<model::OffloadedLayers>(placement_.device, host_memory, *placement_.ledger);
     options.units = offloaded_.get();
   }
-  if (const auto type = plan::adapter_casts(architecture, config)) options.adapter_casts = ops::scalar_type(*type);
+  if (const auto type = run.adapter_casts) options.adapter_casts = ops::scalar_type(*type);
   ops::keep_casts(!holds_shares());  // they would be all weights again
-  evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);
+  evaluator_ = std::make_unique<Evaluator>(run, options, capacity, placement);
   if (offloaded_) offloaded_->adopt(model().parameters());
   std::vector<optim::OptimizedParameter> optimized;
   const auto hold = [&](const model::Parameter& parameter, int64_t place, int64_t first, int64_t whole) {
@@ -74,13 +73,13 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     optimized.push_back({parameter.name, parameter.tensor, parameter.decays, {{place, first, whole}}});
   };
   if (holds_shares()) {
-    sharded_->adopt(model().parameters(), plan::first_unit_stays(architecture),
+    sharded_->adopt(model().parameters(), plan::first_unit_stays(run.architecture),
                     [&](int64_t elements) { return footprint::block_of_moments(config, elements); });
     for (const auto& share : sharded_->shares()) hold(share, share.place, share.first, share.whole);
   } else {
     for (const auto& each : model().parameters()) hold(each, std::ssize(trained_), 0, each.tensor.numel());
   }
-  if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
+  if (precision_.computed == DType::kF16) loss_scale_.emplace();
   optim::StatesHome home(placement_.ledger);
   if (config.offload_optimizer) home.host_memory = host_memory;
   optimizer_ = optim::make_optimizer(config, optimized, home);
@@ -277,12 +276,11 @@ memory::Memory Trainer::saving(const std::function<void()>& save) {
 }
 
 std::string Trainer::remedy_for_not_finite() const {
-  const arch::Precision precision = arch::precision_of(evaluator_->model().architecture(), config_);
   const char* limit = config_.max_grad_norm > 0 ? " or max_grad_norm"
                       : in_backward_            ? ", or set max_grad_norm in the place of optimizer_in_backward"
                                                 : ", or set max_grad_norm";
   std::string remedy = std::string("lower learning_rate") + limit;
-  if (precision.stored != DType::kF32 || precision.computed != DType::kF32) remedy += ", or train in float32";
+  if (precision_.stored != DType::kF32 || precision_.computed != DType::kF32) remedy += ", or train in float32";
   remedy += "; checkpoints of before stay as they are";
   if (!loss_scale_ || loss_scale_->can_back_off()) return remedy;
   return "FP16 ends at 65504, and the loss scale is down to 1: " + instead_of_fp16(config_) + ", or " + remedy;

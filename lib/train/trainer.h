@@ -37,8 +37,7 @@ class Trainer {
  public:
   // Makes the model (uninitialised), the optimizer's states and the batch ring on the device, within the load phase,
   // which stays open until `loaded`.
-  Trainer(const config::RunConfig& config, const arch::Architecture& architecture, const BatchCapacity& capacity,
-          const Placement& placement);
+  Trainer(const arch::Run& run, const BatchCapacity& capacity, const Placement& placement);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -99,6 +98,7 @@ class Trainer {
   const model::Parameter* first_not_finite(bool trained_too) const;  // null: all are finite
 
   config::RunConfig config_;
+  arch::Precision precision_;
   Placement placement_;
   std::unique_ptr<dist::ShardedParameters> sharded_;   // null: this process has all parameters
   std::unique_ptr<model::OffloadedLayers> offloaded_;  // null: they lie on the device

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "arch/run.h"
 #include "base/error.h"
 
 namespace fathom::arch {
@@ -112,14 +113,14 @@ TEST_F(ParameterTables, NameWhatGpt2CanSave) {
 
 TEST_F(ParameterTables, OfFullTrainingTrainTheBase) {
   config::RunConfig run;
-  EXPECT_EQ(parameter_table(architecture_, run).rows.size(), parameter_specs(architecture_).size());
-  EXPECT_EQ(parameter_table(architecture_, run).trained_base_count(), parameter_count(architecture_));
-  EXPECT_EQ(parameter_table(architecture_, run).adapter_count(), 0);
+  EXPECT_EQ(resolve(run, architecture_).parameters.rows.size(), parameter_specs(architecture_).size());
+  EXPECT_EQ(resolve(run, architecture_).parameters.trained_base_count(), parameter_count(architecture_));
+  EXPECT_EQ(resolve(run, architecture_).parameters.adapter_count(), 0);
   run.method = config::Method::kLora;
-  EXPECT_EQ(parameter_table(architecture_, run).trained_base_count(), 0);
+  EXPECT_EQ(resolve(run, architecture_).parameters.trained_base_count(), 0);
   run.modules_to_save = {"lm_head"};
-  EXPECT_EQ(parameter_table(architecture_, run).trained_base_count(), 11 * 6);
-  EXPECT_TRUE(parameter_table(architecture_, run).trains_head());
+  EXPECT_EQ(resolve(run, architecture_).parameters.trained_base_count(), 11 * 6);
+  EXPECT_TRUE(resolve(run, architecture_).parameters.trains_head());
 }
 
 TEST_F(ParameterTables, ListAdaptersBehindTheBaseAsPeftNamesThem) {
@@ -292,7 +293,7 @@ TEST_F(ParameterTables, MatchTargetsOfAnEncoderAndItsDecoderAsPeft) {
 TEST_F(ParameterTables, DecayMatricesButNotRelativePositions) {
   architecture_ = tiny_t5(true);
   int without = 0;
-  for (const ParameterRow& row : parameter_table(architecture_, config::RunConfig()).rows) {
+  for (const ParameterRow& row : resolve({}, architecture_).parameters.rows) {
     const bool relative = row.spec.role == Role::kRelativeBias;
     EXPECT_EQ(relative, row.spec.name.ends_with("relative_attention_bias.weight"));
     EXPECT_EQ(row.decays(), row.spec.is_matrix() && !relative) << row.spec.name;

@@ -157,8 +157,8 @@ TEST_P(PeftAdapter, is_saved_as_it_came) {
   if (their_config["target_modules"].is_string()) {
     EXPECT_EQ(our_config["target_modules"], their_config["target_modules"]);
   }
-  const auto again = arch::parameter_table(base_.architecture, with_adapter({}, scratch_ / "again"));
-  for (const arch::ParameterRow& row : arch::parameter_table(base_.architecture, settings_).rows) {
+  const auto again = arch::resolve(with_adapter({}, scratch_ / "again"), base_.architecture).parameters;
+  for (const arch::ParameterRow& row : arch::resolve(settings_, base_.architecture).parameters.rows) {
     EXPECT_EQ(again.trains(row.spec.name), row.trained) << row.spec.name;
   }
 }

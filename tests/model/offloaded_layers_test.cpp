@@ -41,7 +41,7 @@ class Model {
       : layers_(
             at::kCPU, [this](int64_t bytes) { return host_.emplace_back(at::zeros({bytes}, at::kByte)); }, ledger_) {
     ModelOptions options;
-    options.parameters = arch::parameter_settings(architecture(), run);
+    options.parameters = arch::resolve(run, architecture()).settings;
     options.gradient_checkpointing = run.gradient_checkpointing;
     options.ledger = &ledger_;
     if (offloads) options.units = &layers_;

@@ -30,7 +30,7 @@ arch::Architecture architecture_of(const weights::ModelFolder& folder) {
 
 ModelOptions options_of(const arch::Architecture& architecture, const config::RunConfig& run = {}) {
   ModelOptions options;
-  options.parameters.base_scheme = arch::base_scheme(architecture, run);
+  options.parameters.base_scheme = arch::resolve(run, architecture).settings.base_scheme;
   return options;
 }
 
@@ -84,8 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Libraries, QuantizedFolder, testing::ValuesIn(kFolders)
 
 std::string refusal(const arch::Architecture& architecture, const config::RunConfig& run) {
   try {
-    arch::base_scheme(architecture, run);
-    arch::refuse_training_codes(architecture, run, arch::parameter_table(architecture, run));
+    arch::refuse_training_codes(arch::resolve(run, architecture));
     return "";
   } catch (const UsageError& error) {
     return error.what();
@@ -97,7 +96,7 @@ TEST(QuantizedFolders, decide_how_the_base_is_stored) {
   config::RunConfig run;
   run.method = config::Method::kLora;
   EXPECT_EQ(refusal(architecture, run), "");
-  EXPECT_EQ(arch::base_scheme(architecture, run), quant::Scheme::kNf4);
+  EXPECT_EQ(arch::resolve(run, architecture).settings.base_scheme, quant::Scheme::kNf4);
   run.load_in_4bit = true;
   EXPECT_EQ(refusal(architecture, run), "") << "the same";
   run.bnb_4bit_use_double_quant = true;

@@ -55,7 +55,7 @@ Target cpu() {
 TEST(AnalyticOfAnEncoder, StepAsWorkedOutByHand) {
   Workload steps = workload();
   steps.steps = {{batch()}};
-  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), steps);
+  const Analytic analytic = estimate_analytic(arch::resolve({}, tiny()), cpu(), steps);
   EXPECT_EQ(analytic.at_peak[Component::kWeights], kParameters * 4);
   EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality);
   EXPECT_EQ(analytic.maximum[Component::kGradients], kParameters * 4);
@@ -73,7 +73,7 @@ TEST(AnalyticOfAnEncoder, StepAsWorkedOutByHand) {
 TEST(AnalyticOfAnEncoder, EvaluationAsWorkedOutByHand) {
   Workload evaluation = workload();
   evaluation.evaluations = {batch()};
-  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), evaluation);
+  const Analytic analytic = estimate_analytic(arch::resolve({}, tiny()), cpu(), evaluation);
   EXPECT_EQ(analytic.instant, "evaluation of attention in layer 1");
   // The stream, queries, keys and values, these copied and queries reversed besides, the output and what it is made of;
   // the embedding of targets; scores.
@@ -89,8 +89,8 @@ TEST(AnalyticOfAnEncoder, MasksOfDropoutLastAsLongAsTheirGraph) {
   const auto more = [&](bool checkpoints) {
     config::RunConfig run;
     run.gradient_checkpointing = checkpoints;
-    return estimate_analytic(drops, run, cpu(), steps).maximum[Component::kActivations] -
-           estimate_analytic(tiny(), run, cpu(), steps).maximum[Component::kActivations];
+    return estimate_analytic(arch::resolve(run, drops), cpu(), steps).maximum[Component::kActivations] -
+           estimate_analytic(arch::resolve(run, tiny()), cpu(), steps).maximum[Component::kActivations];
   };
   // Of the embedding, of what the encoder made and of what the head reads; of the branches of a layer and of F, of
   // which what is left is kept, too. The decoder's layer is the widest that runs again.
@@ -105,7 +105,7 @@ TEST(AnalyticOfAnEncoder, MasksOfDropoutLastAsLongAsTheirGraph) {
 TEST(AnalyticOfAnEncoder, AnswersHaveACacheBesideTheirFirstPass) {
   Workload answers = workload();
   answers.schedule.answers = {{2, 1, 5, 6}};
-  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), answers);
+  const Analytic analytic = estimate_analytic(arch::resolve({}, tiny()), cpu(), answers);
   EXPECT_EQ(analytic.instant, "answers, first pass of attention in layer 1");
   EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality + 2 * 8 + 12 * 9 + 2 * 2 * 5 * 8 * 4);
   EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], (1 + 3 + 4 + 2) * kSource + kBiases + 144 * 4);
@@ -118,7 +118,7 @@ TEST(AnalyticOfAnEncoder, KeysAndValuesOfSourcesAddUpOverLayers) {
   for (int i = 0; i < 8; ++i) deep.layers.push_back(deep.layers.back());
   Workload answers = workload();
   answers.schedule.answers = {{2, 1, 5, 6}};
-  const Analytic analytic = estimate_analytic(deep, {}, cpu(), answers);
+  const Analytic analytic = estimate_analytic(arch::resolve({}, deep), cpu(), answers);
   EXPECT_EQ(analytic.instant, "answers, first pass of attention in layer 10");
   EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality + 2 * 8 + 12 * 9 + 9 * 2 * 2 * 5 * 8 * 4);
   constexpr int64_t kToken = 2 * 8 * 4;  // one of each row

@@ -49,7 +49,7 @@ Workload steps_of(std::vector<schedule::StepShape> steps) {
 // V 10, D 8, F 12, L 2, H 2, K 1, E 4: embedding and head 80 each, a layer 64 + 32 + 32 + 64 + 3 * 96 + 2 * 8 = 496,
 // last norm 8: 1,160 parameters. 6 tokens.
 TEST(Analytic, OfATinyNetworkAsWorkedOutByHand) {
-  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), steps_of({{{2, 3}}}));
+  const Analytic analytic = estimate_analytic(arch::resolve({}, tiny()), cpu(), steps_of({{{2, 3}}}));
   // 64 rotary positions are the fewest: two tables of 64 x 2.
   EXPECT_EQ(analytic.at_peak[Component::kWeights], 1160 * 4 + 2 * 64 * 2 * 4);
   EXPECT_EQ(analytic.at_peak[Component::kOptimizerStates], 2 * 1160 * 4);
@@ -76,13 +76,13 @@ TEST(Analytic, OfATinyNetworkAsWorkedOutByHand) {
 
 // A run reserves positions before its first step: the fullest batch has the tables of the longest one beside it.
 TEST(Analytic, RotaryTablesReachTheLongestSequenceOfTheRun) {
-  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), steps_of({{{8, 50}}, {{1, 200}}}));
+  const Analytic analytic = estimate_analytic(arch::resolve({}, tiny()), cpu(), steps_of({{{8, 50}}, {{1, 200}}}));
   EXPECT_EQ(analytic.at_peak[Component::kWeights], 1160 * 4 + 2 * 256 * 2 * 4);
   EXPECT_EQ(analytic.maximum[Component::kWeights], analytic.at_peak[Component::kWeights]);
 }
 
 TEST(Analytic, TermsAddUpToThePeakAndSayTheirNumbers) {
-  const Analytic analytic = estimate_analytic(llama_8b(), {}, cpu(), steps_of({{{1, 1024}}}));
+  const Analytic analytic = estimate_analytic(arch::resolve({}, llama_8b()), cpu(), steps_of({{{1, 1024}}}));
   int64_t sum = 0;
   for (const Analytic::Term& term : analytic.terms) sum += term.bytes;
   EXPECT_EQ(sum, analytic.peak);
@@ -94,14 +94,14 @@ TEST(Analytic, TermsAddUpToThePeakAndSayTheirNumbers) {
 TEST(Analytic, FullTrainingOf8BInEveryPrecision) {
   constexpr int64_t kParameters = 8'030'261'248, kRotary = int64_t{2} * 2048 * 64 * 4;
   const Workload workload = steps_of({{{1, 2048}}});
-  const Analytic fp32 = estimate_analytic(llama_8b(), {}, cpu(), workload);
+  const Analytic fp32 = estimate_analytic(arch::resolve({}, llama_8b()), cpu(), workload);
   EXPECT_EQ(fp32.at_peak[Component::kWeights], 4 * kParameters + kRotary);
   EXPECT_EQ(fp32.at_peak[Component::kOptimizerStates], 8 * kParameters);
   EXPECT_EQ(fp32.maximum[Component::kGradients], 4 * kParameters);
 
   config::RunConfig autocast;
   autocast.bf16 = true;
-  const Analytic mixed = estimate_analytic(llama_8b(), autocast, cpu(), workload);
+  const Analytic mixed = estimate_analytic(arch::resolve(autocast, llama_8b()), cpu(), workload);
   EXPECT_EQ(mixed.at_peak[Component::kWeights], 4 * kParameters + kRotary);
   // Copies of every projection and of the head, 2 bytes each: all parameters but the embedding and the norms.
   const int64_t copied = kParameters - 128256LL * 4096 - int64_t{65} * 4096;
@@ -109,7 +109,7 @@ TEST(Analytic, FullTrainingOf8BInEveryPrecision) {
 
   config::RunConfig pure;
   pure.dtype = DType::kBF16;
-  const Analytic bf16 = estimate_analytic(llama_8b(), pure, cpu(), workload);
+  const Analytic bf16 = estimate_analytic(arch::resolve(pure, llama_8b()), cpu(), workload);
   EXPECT_EQ(bf16.at_peak[Component::kWeights], 2 * kParameters + kRotary);
   EXPECT_EQ(bf16.at_peak[Component::kOptimizerStates], 4 * kParameters);
   EXPECT_EQ(bf16.maximum[Component::kGradients], 2 * kParameters);
@@ -122,19 +122,19 @@ TEST(Analytic, LoraTrainsOnlyItsAdapters) {
   run.lora_r = 16;
   // q_proj is 4096 x 4096 and v_proj 1024 x 4096: 16 x (8192 + 5120) in each of 32 layers.
   constexpr int64_t kAdapters = int64_t{32} * 16 * (8192 + 5120);
-  EXPECT_EQ(arch::parameter_table(llama_8b(), run).adapter_count(), kAdapters);
-  const Analytic analytic = estimate_analytic(llama_8b(), run, cpu(), steps_of({{{1, 2048}}}));
+  EXPECT_EQ(arch::resolve(run, llama_8b()).parameters.adapter_count(), kAdapters);
+  const Analytic analytic = estimate_analytic(arch::resolve(run, llama_8b()), cpu(), steps_of({{{1, 2048}}}));
   // The base stays as the checkpoint stores it.
   EXPECT_EQ(analytic.at_peak[Component::kWeights], 2 * 8'030'261'248 + 4 * kAdapters + int64_t{2} * 2048 * 64 * 4);
   EXPECT_EQ(analytic.at_peak[Component::kOptimizerStates], 8 * kAdapters);
   EXPECT_EQ(analytic.maximum[Component::kGradients], 4 * kAdapters);
-  EXPECT_EQ(arch::parameter_table(llama_8b(), config::RunConfig()).adapter_count(), 0) << "full training has none";
+  EXPECT_EQ(arch::resolve({}, llama_8b()).parameters.adapter_count(), 0) << "full training has none";
 }
 
 TEST(Analytic, ATiedHeadIsOneTensor) {
   arch::Architecture architecture = tiny();
   architecture.tie_word_embeddings = true;
-  const Analytic analytic = estimate_analytic(architecture, {}, cpu(), steps_of({{{2, 3}}}));
+  const Analytic analytic = estimate_analytic(arch::resolve({}, architecture), cpu(), steps_of({{{2, 3}}}));
   EXPECT_EQ(analytic.at_peak[Component::kWeights], 1080 * 4 + 1024);
   EXPECT_EQ(analytic.maximum[Component::kGradients], 1080 * 4);
 }
@@ -142,9 +142,11 @@ TEST(Analytic, ATiedHeadIsOneTensor) {
 TEST(Analytic, CheckpointingKeepsOneLayerAndTheInputsOfTheOthers) {
   config::RunConfig run;
   const Workload workload = steps_of({{{1, 8192}}});
-  const int64_t plain = estimate_analytic(llama_8b(), run, cpu(), workload).maximum[Component::kActivations];
+  const int64_t plain =
+      estimate_analytic(arch::resolve(run, llama_8b()), cpu(), workload).maximum[Component::kActivations];
   run.gradient_checkpointing = true;
-  const int64_t saving = estimate_analytic(llama_8b(), run, cpu(), workload).maximum[Component::kActivations];
+  const int64_t saving =
+      estimate_analytic(arch::resolve(run, llama_8b()), cpu(), workload).maximum[Component::kActivations];
   constexpr int64_t kStream = 8192LL * 4096 * 4;
   // Of the layer that is computed again: the stream twice, queries, the attention's output, keys and values, gate and
   // up; logsumexp, 1/rms.
@@ -158,7 +160,8 @@ TEST(Analytic, MathAttentionKeepsTheSquareOfTheLength) {
   Target math = cpu();
   math.attention_kernel = "math attention";
   const auto activations = [&](int64_t length, const Target& target) {
-    return estimate_analytic(tiny(), run, target, steps_of({{{1, length}}})).maximum[Component::kActivations];
+    return estimate_analytic(arch::resolve(run, tiny()), target, steps_of({{{1, length}}}))
+        .maximum[Component::kActivations];
   };
   EXPECT_EQ(activations(2048, cpu()), 2 * activations(1024, cpu()) - 4) << "flash is linear";
   // Doubling the length doubles everything but the probabilities, which grow fourfold: 2 layers x 2 heads x 4 bytes.
@@ -166,8 +169,8 @@ TEST(Analytic, MathAttentionKeepsTheSquareOfTheLength) {
 }
 
 TEST(Analytic, AccumulationKeepsGradientsThroughTheForwardPass) {
-  const Analytic once = estimate_analytic(tiny(), {}, cpu(), steps_of({{{4, 64}}}));
-  const Analytic twice = estimate_analytic(tiny(), {}, cpu(), steps_of({{{4, 64}, {4, 64}}}));
+  const Analytic once = estimate_analytic(arch::resolve({}, tiny()), cpu(), steps_of({{{4, 64}}}));
+  const Analytic twice = estimate_analytic(arch::resolve({}, tiny()), cpu(), steps_of({{{4, 64}, {4, 64}}}));
   EXPECT_GT(twice.peak, once.peak);
   EXPECT_EQ(twice.at_peak[Component::kGradients], 1160 * 4);
 }
@@ -178,14 +181,16 @@ TEST(Analytic, CountsLibraryWorkspacesOfAGpu) {
   gpu.name = "H100";
   gpu.compute_capability = "9.0";
   gpu.attention_kernel = "memory-efficient attention";
-  EXPECT_EQ(estimate_analytic(tiny(), {}, gpu, steps_of({{{2, 3}}})).at_peak[Component::kKernels], 2 * 33554432);
+  EXPECT_EQ(estimate_analytic(arch::resolve({}, tiny()), gpu, steps_of({{{2, 3}}})).at_peak[Component::kKernels],
+            2 * 33554432);
   gpu.compute_capability = "8.0";
-  EXPECT_EQ(estimate_analytic(tiny(), {}, gpu, steps_of({{{2, 3}}})).at_peak[Component::kKernels], 2 * 8519680);
+  EXPECT_EQ(estimate_analytic(arch::resolve({}, tiny()), gpu, steps_of({{{2, 3}}})).at_peak[Component::kKernels],
+            2 * 8519680);
 }
 
 TEST(Analytic, RefusesSizesBeyondCounting) {
   try {
-    estimate_analytic(llama_8b(), {}, cpu(), steps_of({{{int64_t{1} << 40, int64_t{1} << 20}}}));
+    estimate_analytic(arch::resolve({}, llama_8b()), cpu(), steps_of({{{int64_t{1} << 40, int64_t{1} << 20}}}));
     FAIL() << "2^60 tokens were counted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("larger than 2^63"));

@@ -76,13 +76,13 @@ TEST(Bound, ARefusalNamesWhatIsToBlameAndWhatHelps) {
   plan.workload.capacity_tokens = 8 * 512;
   bound_by_budget(plan.target, int64_t{48} << 20);
   EXPECT_THAT(
-      describe_misfit(plan, run, architecture),
+      describe_misfit(plan, arch::resolve(run, architecture)),
       AllOf(HasSubstr("needs 51.00 MiB, memory_budget is 48.00 MiB, and 3.00 MiB are missing (3,145,728 bytes)"),
             HasSubstr("the largest part is activations: 50.00 MiB (100 %)"),
             HasSubstr("\n  gradient_checkpointing=true "), HasSubstr(", enough by itself: ")));
   bound_by_budget(plan.target, 1);
   plan.target.within_budget = false;
-  EXPECT_THAT(describe_misfit(plan, run, architecture), HasSubstr("this machine has 1 B free"));
+  EXPECT_THAT(describe_misfit(plan, arch::resolve(run, architecture)), HasSubstr("this machine has 1 B free"));
 }
 
 }  // namespace

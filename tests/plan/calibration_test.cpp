@@ -39,6 +39,8 @@ Calibration example() {
 arch::Architecture architecture_of(int64_t width) {
   arch::Architecture architecture;
   architecture.hidden_size = width;
+  architecture.layers.assign(
+      1, {.attention = {.heads = 1, .key_value_heads = 1, .head_dim = 2}, .feed_forward = {.width = 2}});
   return architecture;
 }
 
@@ -93,24 +95,29 @@ TEST_F(CalibrationFile, RefusesWhatIsDamagedOrOfAnother) {
 TEST(CalibrationSpeeds, AreInterpolatedAlongLogarithms) {
   const config::RunConfig run;
   // Halfway between the logarithms of 128 and 1,024 lies 362.04: rates of 10 and 40 meet at 20.
-  EXPECT_NEAR(throughput_of(example(), run, architecture_of(362), 1)->matrix_flops_per_second, 20e9, 0.01e9);
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(128), 1)->matrix_flops_per_second, 10e9);
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(16), 1)->matrix_flops_per_second, 10e9);
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(4096), 4)->matrix_flops_per_second, 160e9);
-  EXPECT_NEAR(throughput_of(example(), run, architecture_of(128), 2)->attention_flops_per_second, 10e9, 1);
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(128), 1)->source, "the calibration of 2026-11-21");
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(128), 1)->matrix_efficiency, 1);
+  EXPECT_NEAR(throughput_of(example(), arch::resolve(run, architecture_of(362)), 1)->matrix_flops_per_second, 20e9,
+              0.01e9);
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(128)), 1)->matrix_flops_per_second, 10e9);
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(16)), 1)->matrix_flops_per_second, 10e9);
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(4096)), 4)->matrix_flops_per_second, 160e9);
+  EXPECT_NEAR(throughput_of(example(), arch::resolve(run, architecture_of(128)), 2)->attention_flops_per_second, 10e9,
+              1);
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(128)), 1)->source,
+            "the calibration of 2026-11-21");
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(128)), 1)->matrix_efficiency, 1);
 }
 
 TEST(CalibrationSpeeds, AreNotGuessed) {
   config::RunConfig run;
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(128), 8), std::nullopt) << "more threads than were measured";
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(128)), 8), std::nullopt)
+      << "more threads than were measured";
   run.bf16 = true;
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(128), 1), std::nullopt) << "another precision";
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(128)), 1), std::nullopt) << "another precision";
   run.bf16 = false;
   run.fp16 = true;
-  EXPECT_EQ(throughput_of(example(), run, architecture_of(128), 1), std::nullopt) << "FP16 is not measured";
-  EXPECT_EQ(throughput_of(Calibration{}, {}, architecture_of(128), 1), std::nullopt);
+  EXPECT_EQ(throughput_of(example(), arch::resolve(run, architecture_of(128)), 1), std::nullopt)
+      << "FP16 is not measured";
+  EXPECT_EQ(throughput_of(Calibration{}, arch::resolve({}, architecture_of(128)), 1), std::nullopt);
 }
 
 TEST(CalibrationOverheads, BelongToTheirSettings) {
@@ -119,9 +126,9 @@ TEST(CalibrationOverheads, BelongToTheirSettings) {
   run.attn_implementation = config::Attention::kMath;
   run.method = config::Method::kLora;
   run.gradient_checkpointing = true;
-  EXPECT_EQ(overhead_of(example(), kernel_settings(run, architecture_of(1))), 500'000'000);
+  EXPECT_EQ(overhead_of(example(), kernel_settings(arch::resolve(run, architecture_of(1)))), 500'000'000);
   run.gradient_checkpointing = false;
-  EXPECT_EQ(overhead_of(example(), kernel_settings(run, architecture_of(1))), std::nullopt);
+  EXPECT_EQ(overhead_of(example(), kernel_settings(arch::resolve(run, architecture_of(1)))), std::nullopt);
 }
 
 }  // namespace

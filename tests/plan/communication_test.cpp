@@ -43,7 +43,7 @@ Throughput throughput(bool slow) {
 
 Communication of(const config::RunConfig& run, size_t micro_batches = 1, bool slow = false) {
   const schedule::StepShape step(micro_batches, schedule::whole_batch(1, 8));
-  return communication_of(two_layers(), run, step, throughput(slow));
+  return communication_of(arch::resolve(run, two_layers()), step, throughput(slow));
 }
 
 double in_node(int64_t bytes) { return 8.4e-6 + 3 * 3.4e-6 + static_cast<double>(bytes) / (0.8 * kLink); }
@@ -139,22 +139,22 @@ TEST(Communication, IsHiddenBehindComputingButForTheFirstGatherAndTheLastSum) {
 TEST(Communication, MakesAStepLonger) {
   const config::RunConfig run = of_processes(4);
   const schedule::StepShape step{schedule::whole_batch(1, 8)};
-  const StepArithmetic arithmetic = estimate_arithmetic(two_layers(), run, step);
+  const StepArithmetic arithmetic = estimate_arithmetic(arch::resolve(run, two_layers()), step);
   const Throughput fast = throughput(/*slow=*/false);
-  const ExpectedTime time = expected_step_time(two_layers(), run, step, arithmetic, fast);
+  const ExpectedTime time = expected_step_time(arch::resolve(run, two_layers()), step, arithmetic, fast);
   EXPECT_DOUBLE_EQ(time.exposed_seconds, of(run).exposed);
   EXPECT_DOUBLE_EQ(time.seconds(), expected_time(arithmetic, fast).seconds() + time.exposed_seconds);
-  EXPECT_DOUBLE_EQ(expected_run(two_layers(), run, {step, step}, fast).seconds, 2 * time.seconds());
+  EXPECT_DOUBLE_EQ(expected_run(arch::resolve(run, two_layers()), {step, step}, fast).seconds, 2 * time.seconds());
   Throughput alone = fast;
   alone.interconnect.reset();
-  EXPECT_EQ(expected_step_time(two_layers(), run, step, arithmetic, alone).exposed_seconds, 0);
+  EXPECT_EQ(expected_step_time(arch::resolve(run, two_layers()), step, arithmetic, alone).exposed_seconds, 0);
 }
 
 TEST(Communication, IsReckonedWhereTheListKnowsTheWay) {
   config::GpuSpec gpu;
   gpu.fp32_flops = gpu.memory_bytes_per_second = 1e12;
   const auto knows = [&](int64_t processes) {
-    return throughput_of(gpu, of_processes(processes), two_layers())->interconnect.has_value();
+    return throughput_of(gpu, arch::resolve(of_processes(processes), two_layers()))->interconnect.has_value();
   };
   EXPECT_FALSE(knows(2));
   gpu.link_bytes_per_second = kLink;

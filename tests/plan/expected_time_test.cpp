@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/plan/llama_8b.h"
+
 namespace fathom::plan {
 namespace {
 
@@ -15,7 +17,7 @@ config::GpuSpec gpu() {
   return spec;
 }
 
-Throughput of(const config::RunConfig& run) { return *throughput_of(gpu(), run, arch::Architecture()); }
+Throughput of(const config::RunConfig& run) { return *throughput_of(gpu(), arch::resolve(run, testing::llama_8b())); }
 
 TEST(ExpectedTime, IsOfTheTypeInWhichProductsAreComputed) {
   config::RunConfig fp32, bf16, fp16, stored;
@@ -41,7 +43,7 @@ TEST(ExpectedTime, Tf32IsForProductsOfFp32Alone) {
   config::GpuSpec unknown = gpu();
   unknown.tf32_flops = 0;
   run.bf16 = false;
-  EXPECT_EQ(throughput_of(unknown, run, arch::Architecture()), std::nullopt);
+  EXPECT_EQ(throughput_of(unknown, arch::resolve(run, testing::llama_8b())), std::nullopt);
 }
 
 }  // namespace

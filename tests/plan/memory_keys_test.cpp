@@ -74,7 +74,7 @@ TEST(MemoryKeys, WhatIsSearchedIsWhatTechniquesSet) {
   runs[4].fp16 = true;
   std::set<std::string> set;
   const arch::Architecture architecture = testing::llama_8b();
-  for (const RunConfig& run : runs) collect(techniques(run, architecture, gpu()), 0, run, run, set);
+  for (const RunConfig& run : runs) collect(techniques(arch::resolve(run, architecture), gpu()), 0, run, run, set);
   EXPECT_EQ(set, declared(MemoryKey::kSearched));
 }
 
@@ -99,7 +99,7 @@ TEST(MemoryKeys, UntriedAreThoseThatNoGpuHasRun) {
   RunConfig lora;
   lora.method = config::Method::kLora;
   for (const RunConfig& run : {RunConfig(), lora}) {
-    for (const Technique& row : techniques(run, testing::llama_8b(), gpu())) {
+    for (const Technique& row : techniques(arch::resolve(run, testing::llama_8b()), gpu())) {
       const auto changed = row.apply(run);
       if (!changed) continue;
       EXPECT_EQ(row.turn == Turn::kUntried, !untried_on_gpus(*changed).empty()) << row.name;

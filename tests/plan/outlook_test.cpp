@@ -31,36 +31,39 @@ arch::Architecture llama_2_7b() {
 
 TEST(ExpectedTime, IsWorkOverAStatedShareOfThePeak) {
   config::RunConfig run;
-  const Throughput wide = *throughput_of(round_gpu(), run, llama_2_7b());
+  const Throughput wide = *throughput_of(round_gpu(), arch::resolve(run, llama_2_7b()));
   const StepArithmetic work{.forward = {6'500'000'000'000, 3'500'000'000'000, 800'000'000'000}};
   EXPECT_DOUBLE_EQ(expected_time(work, wide).computing().matrix_seconds, 6.5 / (10 * 0.65));
   EXPECT_DOUBLE_EQ(expected_time(work, wide).computing().attention_seconds, 1);
   EXPECT_DOUBLE_EQ(expected_time(work, wide).computing().memory_seconds, 1);
   run.bf16 = true;
-  EXPECT_DOUBLE_EQ(expected_time(work, *throughput_of(round_gpu(), run, llama_2_7b())).computing().matrix_seconds, 0.1);
+  EXPECT_DOUBLE_EQ(
+      expected_time(work, *throughput_of(round_gpu(), arch::resolve(run, llama_2_7b()))).computing().matrix_seconds,
+      0.1);
   run.attn_implementation = config::Attention::kMath;
-  EXPECT_EQ(throughput_of(round_gpu(), run, llama_2_7b())->attention_efficiency, kMatrixEfficiency);
+  EXPECT_EQ(throughput_of(round_gpu(), arch::resolve(run, llama_2_7b()))->attention_efficiency, kMatrixEfficiency);
 }
 
 TEST(ExpectedTime, IsNotGuessedForAGpuWithoutFigures) {
   config::GpuSpec gpu = round_gpu();
   gpu.bf16_flops = 0;
   config::RunConfig run;
-  EXPECT_TRUE(throughput_of(gpu, run, llama_2_7b()));
+  EXPECT_TRUE(throughput_of(gpu, arch::resolve(run, llama_2_7b())));
   run.bf16 = true;
-  EXPECT_FALSE(throughput_of(gpu, run, llama_2_7b()));
+  EXPECT_FALSE(throughput_of(gpu, arch::resolve(run, llama_2_7b())));
   gpu.memory_bytes_per_second = 0;
-  EXPECT_FALSE(throughput_of(gpu, {}, llama_2_7b()));
+  EXPECT_FALSE(throughput_of(gpu, arch::resolve({}, llama_2_7b())));
 }
 
 TEST(ExpectedRun, AddsItsSteps) {
   arch::Architecture architecture = llama_2_7b();
   architecture.layers.resize(1);
-  const Throughput throughput = *throughput_of(round_gpu(), {}, architecture);
+  const Throughput throughput = *throughput_of(round_gpu(), arch::resolve({}, architecture));
   const auto seconds = [&](const schedule::StepShape& step) {
-    return expected_time(estimate_arithmetic(architecture, {}, step), throughput).seconds();
+    return expected_time(estimate_arithmetic(arch::resolve({}, architecture), step), throughput).seconds();
   };
-  const ExpectedRun run = expected_run(architecture, {}, {{{2, 8}}, {{1, 5}, {2, 8}}, {{2, 8}}}, throughput);
+  const ExpectedRun run =
+      expected_run(arch::resolve({}, architecture), {{{2, 8}}, {{1, 5}, {2, 8}}, {{2, 8}}}, throughput);
   EXPECT_EQ(run.steps, 3);
   EXPECT_EQ(run.tokens, 16 + 21 + 16);
   EXPECT_DOUBLE_EQ(run.seconds, 2 * seconds({{2, 8}}) + seconds({{1, 5}, {2, 8}}));
@@ -109,7 +112,7 @@ Plan plan_on(config::Device device) {
 }
 
 TEST(HostMemory, HoldsTheTensorsOfACpu) {
-  const HostMemory host = estimate_host(llama_2_7b(), {}, plan_on(config::Device::kCpu), 50, 70);
+  const HostMemory host = estimate_host(arch::resolve({}, llama_2_7b()), plan_on(config::Device::kCpu), 50, 70);
   EXPECT_EQ(host.load_peak, 1050);
   EXPECT_EQ(host.train_peak, 5050);
   EXPECT_EQ(host.save_peak, 950) << "written from where it lies";
@@ -121,21 +124,23 @@ TEST(HostMemory, HoldsWhatGoesToAGpuAndComesBack) {
   run.method = config::Method::kLora;
   arch::Architecture architecture = llama_2_7b();
   architecture.dtype = DType::kF16;
-  EXPECT_EQ(estimate_host(architecture, run, plan_on(config::Device::kCuda), 50, 70).load_peak, 50);
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan_on(config::Device::kCuda), 50, 70).load_peak, 50);
   Plan plan = plan_on(config::Device::kCuda);
   plan.workload.trained_parameters = 300;
   plan.dry_run.phases[static_cast<int>(memory::Phase::kSave)].end[memory::Component::kOptimizerStates] = 2400;
-  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400)
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 300 * 4 + 2400)
       << "all that is saved is copied";
   run.save_strategy = config::Cadence::kNo;
-  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4)
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 11008 * 8 * 4)
       << "but where a signal asks for it";
   run.load_best_model_at_end = true;
-  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400) << "the best is saved, too";
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 300 * 4 + 2400)
+      << "the best is saved, too";
   run.save_in_background = false;
-  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4) << "the largest tensor";
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 11008 * 8 * 4)
+      << "the largest tensor";
   run.dtype = DType::kF32;  // converted on the host, tensor by tensor
-  EXPECT_EQ(estimate_host(architecture, run, plan_on(config::Device::kCuda), 50, 70).load_peak,
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan_on(config::Device::kCuda), 50, 70).load_peak,
             50 + int64_t{32000} * 4096 * 4);
 }
 

@@ -50,7 +50,7 @@ const Remedy* find(const std::vector<Remedy>& all, const std::string& name) {
 }
 
 TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
-  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches(8, 2048));
+  const std::vector<Remedy> found = remedies(arch::resolve(plain_run(), llama_8b()), h100(), batches(8, 2048));
   ASSERT_GE(found.size(), 6U);
   for (size_t i = 1; i < found.size(); ++i) EXPECT_GE(found[i - 1].saved_bytes, found[i].saved_bytes);
   for (const Remedy& remedy : found) EXPECT_GT(remedy.saved_bytes, 0) << remedy.name;
@@ -68,14 +68,15 @@ TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
 TEST(Remedies, SettingsMakeTheRunThatIsReckoned) {
   const arch::Architecture architecture = llama_8b();
   const config::RunConfig run = plain_run();
-  const int64_t before = estimate_analytic(architecture, run, h100(), batches(8, 2048)).peak;
-  for (const Remedy& remedy : remedies(architecture, run, h100(), batches(8, 2048))) {
+  const int64_t before = estimate_analytic(arch::resolve(run, architecture), h100(), batches(8, 2048)).peak;
+  for (const Remedy& remedy : remedies(arch::resolve(run, architecture), h100(), batches(8, 2048))) {
     const config::RunConfig changed = config::parse_config("model_name_or_path: m\nmax_length: 2048\n", "run.yaml",
                                                            remedy.settings, config::Purpose::kEstimate);
     Workload workload = batches(changed.per_device_train_batch_size, changed.max_length);
     if (changed.gradient_accumulation_steps > 1) workload.steps = {{workload.steps[0][0], workload.steps[0][0]}};
-    const int64_t after =
-        estimate_analytic(architecture, changed, target_of(h100(), changed, architecture), workload).peak;
+    const int64_t after = estimate_analytic(arch::resolve(changed, architecture),
+                                            target_of(h100(), arch::resolve(changed, architecture)), workload)
+                              .peak;
     EXPECT_EQ(remedy.peak, after) << remedy.name;
     EXPECT_EQ(remedy.saved_bytes, before - after) << remedy.name;
   }
@@ -93,7 +94,7 @@ TEST(Remedies, NeverRoundWeightsToNearest) {
   runs[4].dtype = DType::kBF16;  // rounded to nearest
   for (const config::RunConfig& run : runs) {
     const std::string yaml = config::to_yaml(run);
-    const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), batches(8, 2048));
+    const std::vector<Remedy> found = remedies(arch::resolve(run, llama_8b()), h100(), batches(8, 2048));
     EXPECT_FALSE(found.empty());
     for (const Remedy& remedy : found) {
       const config::RunConfig changed =
@@ -101,13 +102,13 @@ TEST(Remedies, NeverRoundWeightsToNearest) {
       EXPECT_FALSE(config::rounds_weights_to_nearest(changed)) << remedy.name;
     }
   }
-  const std::vector<Remedy> plain = remedies(llama_8b(), plain_run(), h100(), batches(8, 2048));
+  const std::vector<Remedy> plain = remedies(arch::resolve(plain_run(), llama_8b()), h100(), batches(8, 2048));
   EXPECT_THAT(find(plain, "BF16 rounded stochastically")->settings,
               ElementsAre("dtype=bfloat16", "master_weights=stochastic"));
 }
 
 TEST(Remedies, TellWhatTheyCost) {
-  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches(8, 2048));
+  const std::vector<Remedy> found = remedies(arch::resolve(plain_run(), llama_8b()), h100(), batches(8, 2048));
   // A third pass besides forward and the two of backward; the head is outside of checkpoints.
   EXPECT_NEAR(*find(found, "checkpointing")->work, 4.0 / 3, 0.05);
   EXPECT_LT(*find(found, "LoRA")->work, 0.75) << "no gradients of weights";
@@ -135,7 +136,7 @@ TEST(Remedies, FollowWhatDecidesThePeak) {
   Workload workload = batches(1, 512);
   workload.evaluations = {schedule::whole_batch(512, 512)};
   workload.capacity_tokens = int64_t{512} * 512;
-  const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), workload);
+  const std::vector<Remedy> found = remedies(arch::resolve(run, llama_8b()), h100(), workload);
   ASSERT_FALSE(found.empty());
   EXPECT_THAT(found.front().settings, ElementsAre("per_device_eval_batch_size=1"));
   EXPECT_EQ(find(found, "LoRA"), nullptr);
@@ -144,10 +145,10 @@ TEST(Remedies, FollowWhatDecidesThePeak) {
 
 TEST(Remedies, ChunksOfTheLossWhereThereAreNoneOrLargeOnes) {
   config::RunConfig run = plain_run();
-  EXPECT_EQ(find(remedies(llama_8b(), run, h100(), batches(8, 2048)), "loss in chunks"), nullptr);
+  EXPECT_EQ(find(remedies(arch::resolve(run, llama_8b()), h100(), batches(8, 2048)), "loss in chunks"), nullptr);
   for (const int64_t size : {0, 16384}) {
     run.loss_chunk_size = size;
-    const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), batches(8, 2048));
+    const std::vector<Remedy> found = remedies(arch::resolve(run, llama_8b()), h100(), batches(8, 2048));
     const Remedy* chunks = find(found, "loss in chunks");
     ASSERT_NE(chunks, nullptr);
     EXPECT_THAT(chunks->settings, ElementsAre("loss_chunk_size=1024"));
@@ -158,40 +159,43 @@ TEST(Remedies, ChunksOfTheLossWhereThereAreNoneOrLargeOnes) {
 TEST(Remedies, ShareAModelThatProcessesHoldWhole) {
   config::RunConfig run = plain_run();
   run.num_processes = 8;
-  std::vector<Remedy> found = remedies(llama_8b(), run, h100(), batches(1, 2048));
+  std::vector<Remedy> found = remedies(arch::resolve(run, llama_8b()), h100(), batches(1, 2048));
   ASSERT_NE(find(found, "shares of the model"), nullptr);
   EXPECT_THAT(find(found, "shares of the model")->settings, ElementsAre("strategy=fsdp"));
   // Of each of 8.03e9 parameters 16 bytes of weight, gradient and moments, and 4 of others' gradients.
   EXPECT_NEAR(static_cast<double>(find(found, "shares of the model")->saved_bytes), 7.0 / 8 * 20 * 8.03e9, 1e9);
   EXPECT_EQ(find(found, "several GPUs"), nullptr) << "there are";
   run.strategy = config::Strategy::kFsdp;
-  EXPECT_EQ(find(found = remedies(llama_8b(), run, h100(), batches(1, 2048)), "shares of the model"), nullptr);
+  EXPECT_EQ(find(found = remedies(arch::resolve(run, llama_8b()), h100(), batches(1, 2048)), "shares of the model"),
+            nullptr);
   run.strategy = config::Strategy::kDdp;
   run.dtype = DType::kBF16;
-  found = remedies(llama_8b(), run, h100(), batches(1, 2048));
+  found = remedies(arch::resolve(run, llama_8b()), h100(), batches(1, 2048));
   EXPECT_THAT(find(found, "shares of the model")->settings, ElementsAre("strategy=fsdp", "master_weights=stochastic"));
   run.optim = config::Optimizer::kAdafactor;
-  EXPECT_EQ(find(found = remedies(llama_8b(), run, h100(), batches(1, 2048)), "shares of the model"), nullptr);
+  EXPECT_EQ(find(found = remedies(arch::resolve(run, llama_8b()), h100(), batches(1, 2048)), "shares of the model"),
+            nullptr);
 }
 
 TEST(Remedies, NameAsManyGpusAsHoldTheRun) {
   Target target = h100();
   target.capacity_bytes = int64_t{60} << 30;
   const config::RunConfig run = plain_run();
-  std::vector<Remedy> found = remedies(llama_8b(), run, target, batches(1, 2048));
+  std::vector<Remedy> found = remedies(arch::resolve(run, llama_8b()), target, batches(1, 2048));
   ASSERT_NE(find(found, "several GPUs"), nullptr);
   EXPECT_THAT(find(found, "several GPUs")->settings, ElementsAre("num_processes=4", "strategy=fsdp"))
       << "half of 128 GB is too much";
   EXPECT_LE(find(found, "several GPUs")->peak, target.capacity_bytes);
   target.capacity_bytes = int64_t{500} << 30;
-  EXPECT_EQ(find(found = remedies(llama_8b(), run, target, batches(1, 2048)), "several GPUs"), nullptr) << "it fits";
+  EXPECT_EQ(find(found = remedies(arch::resolve(run, llama_8b()), target, batches(1, 2048)), "several GPUs"), nullptr)
+      << "it fits";
 }
 
 TEST(Techniques, SettingsNameOnlyWhatMattersAfterwards) {
   config::RunConfig from = plain_run();
   from.method = config::Method::kLora;
   from.lora_r = 64;
-  const auto rows = techniques(from, llama_8b(), h100());
+  const auto rows = techniques(arch::resolve(from, llama_8b()), h100());
   const auto full =
       std::find_if(rows.begin(), rows.end(), [](const Technique& row) { return row.name == "full training"; });
   const auto autocast = std::find_if(rows.begin(), rows.end(),
@@ -207,7 +211,7 @@ TEST(Techniques, BatchesSplitTheEffectiveBatch) {
   run.per_device_train_batch_size = 6;
   run.gradient_accumulation_steps = 2;
   std::vector<int64_t> batches;
-  for (const Technique& row : techniques(run, llama_8b(), h100())) {
+  for (const Technique& row : techniques(arch::resolve(run, llama_8b()), h100())) {
     if (row.group != "batch") continue;
     const config::RunConfig changed = *row.apply(run);
     EXPECT_EQ(changed.per_device_train_batch_size * changed.gradient_accumulation_steps, 12);

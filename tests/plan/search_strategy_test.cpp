@@ -53,13 +53,14 @@ RunConfig run_of(int64_t gpus) {
 }
 
 Advice advice_for(const arch::Architecture& architecture, const RunConfig& run, double network = 50e9) {
-  Question question{architecture, run, h100(), full_batches, {}, {}, {}, {}};
-  question.prove = [&](const RunConfig& tried) {
-    const Target target = target_of(h100(), tried, architecture);
-    const int64_t need = estimate_analytic(architecture, tried, target, full_batches(tried)).peak;
+  Question question{arch::resolve(run, architecture), h100(), full_batches, {}, {}, {}, {}};
+  question.prove = [&](const RunConfig& config) {
+    const arch::Run tried = arch::resolve(config, architecture);
+    const Target target = target_of(h100(), tried);
+    const int64_t need = estimate_analytic(tried, target, full_batches(tried)).peak;
     return Proof{need, need <= target.capacity_bytes, false};
   };
-  question.throughput = [&](const RunConfig& tried) { return throughput_of(listed(network), tried, architecture); };
+  question.throughput = [&](const arch::Run& tried) { return throughput_of(listed(network), tried); };
   return least_time_that_fits(question, {"method"});
 }
 
@@ -96,7 +97,7 @@ TEST(SearchStrategy, KeepsCopiesInNodesWhereTheNetworkIsSlow) {
 TEST(Techniques, OfSeveralProcessesAreWhatEachHolds) {
   const auto names_for = [](const RunConfig& run) {
     std::vector<std::string> names;
-    for (const Technique& row : techniques(run, llama_8b(), h100())) {
+    for (const Technique& row : techniques(arch::resolve(run, llama_8b()), h100())) {
       if (row.group == "strategy" && row.apply(run)) names.push_back(row.name);
     }
     return names;

@@ -50,13 +50,14 @@ std::vector<testing::MatrixRun> of_fused_attention(std::vector<testing::MatrixRu
 }
 
 int64_t formula(const arch::Architecture& architecture, const RunConfig& run, const Target& target) {
-  return estimate_analytic(architecture, run, target_of(target, run, architecture), full_batches(run)).peak;
+  const arch::Run resolved = arch::resolve(run, architecture);
+  return estimate_analytic(resolved, target_of(target, resolved), full_batches(resolved)).peak;
 }
 
 // A question whose truth is `true_need` of the formula.
 Question question_about(const arch::Architecture& architecture, const RunConfig& run, const Target& target,
                         const std::function<int64_t(int64_t formula)>& true_need) {
-  Question question{architecture, run, target, full_batches, {}, {}, {}, {}};
+  Question question{arch::resolve(run, architecture), target, full_batches, {}, {}, {}, {}};
   question.prove = [=, &architecture](const RunConfig& tried) {
     const int64_t need = true_need(formula(architecture, tried, target));
     return Proof{need, need <= target.capacity_bytes, false};
@@ -165,23 +166,23 @@ TEST(Search, ValuesAtBothEnds) {
 // Every combination, tried one by one; then the rule of least_time_that_fits, told anew.
 std::optional<Combination> by_trying_all(const Question& question, int64_t& count) {
   std::map<Turn, std::vector<Combination>> fitting;
-  const std::vector<Technique> rows = techniques(question.run, question.architecture, question.target);
-  std::vector<std::tuple<RunConfig, size_t, Turn>> open = {{question.run, 0, Turn::kFirst}};
+  const std::vector<Technique> rows = techniques(question.run, question.target);
+  std::vector<std::tuple<RunConfig, size_t, Turn>> open = {{question.run.config, 0, Turn::kFirst}};
   while (!open.empty()) {
     const auto [run, from, turn] = open.back();
     open.pop_back();
     if (from == rows.size()) {
       count += turn == Turn::kFirst;
       if (!question.prove(run).fits) continue;
+      const arch::Run resolved = arch::resolve(run, question.run.architecture);
       Combination each;
       each.run = run;
       each.arithmetic = estimate_arithmetic(
-          question.architecture, run,
-          schedule::StepShape(
-              run.gradient_accumulation_steps,
-              schedule::whole_batch(run.per_device_train_batch_size, question.run.max_length, run.packing)));
-      each.seconds = expected_time(each.arithmetic, *question.throughput(run)).seconds();
-      each.change = update_change(question.run, run);
+          resolved, schedule::StepShape(run.gradient_accumulation_steps,
+                                        schedule::whole_batch(run.per_device_train_batch_size,
+                                                              question.run.config.max_length, run.packing)));
+      each.seconds = expected_time(each.arithmetic, *question.throughput(resolved)).seconds();
+      each.change = update_change(question.run.config, run);
       fitting[turn].push_back(each);
       continue;
     }
@@ -207,9 +208,9 @@ std::optional<Combination> by_trying_all(const Question& question, int64_t& coun
   return answer;
 }
 
-std::optional<Throughput> throughput_of_example(const RunConfig& run) {
+std::optional<Throughput> throughput_of_example(const arch::Run& run) {
   Throughput throughput;
-  const bool narrow = run.bf16 || run.dtype == DType::kBF16;
+  const bool narrow = run.config.bf16 || run.config.dtype == DType::kBF16;
   throughput.matrix_flops_per_second = narrow ? 600e12 : 60e12;
   throughput.attention_flops_per_second = throughput.matrix_flops_per_second / 2;
   throughput.bytes_per_second = 3e12;
@@ -223,13 +224,14 @@ TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
   configured.max_length = 512;
   const Target endless = target_with(config::Device::kCpu, kGiB << 20);
   Question question = question_about(architecture, configured, endless, as_it_is);
-  question.throughput = [](const RunConfig& run) { return throughput_of_example(run); };
+  question.throughput = throughput_of_example;
   const RunConfig by_formula = least_time_that_fits(question).best->run;
   int64_t played = 0;
   question.prove = [&](const RunConfig& run) {
     ++played;
     Proof proof{1, true, false};
-    proof.arithmetic = estimate_arithmetic(architecture, run, longest_step(architecture, run, full_batches(run).steps));
+    const arch::Run resolved = arch::resolve(run, architecture);
+    proof.arithmetic = estimate_arithmetic(resolved, longest_step(resolved, full_batches(resolved).steps));
     if (run.method == by_formula.method) proof.arithmetic->forward.bytes_moved *= 1'000;
     return proof;
   };
@@ -357,7 +359,7 @@ TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
   run.per_device_train_batch_size = 1'000'000;
   run.gradient_accumulation_steps = config::kMostAccumulated;
   int64_t batches = 0;
-  for (const Technique& row : techniques(run, architecture, target_with(config::Device::kCpu, 0))) {
+  for (const Technique& row : techniques(arch::resolve(run, architecture), target_with(config::Device::kCpu, 0))) {
     if (row.group != "batch") continue;
     ++batches;
     const RunConfig split = *row.apply(run);
@@ -424,7 +426,8 @@ TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
   const arch::Architecture architecture = llama_8b();
   for (const RunConfig& run : runs) {
     std::vector<std::pair<RunConfig, size_t>> open = {{run, 0}};
-    const std::vector<Technique> rows = techniques(run, architecture, target_with(config::Device::kCpu, 0));
+    const std::vector<Technique> rows =
+        techniques(arch::resolve(run, architecture), target_with(config::Device::kCpu, 0));
     while (!open.empty()) {
       const auto [partial, from] = open.back();
       open.pop_back();
@@ -448,13 +451,12 @@ TEST(Search, KeepsFromSixteenBitsWhereTheyAreSlow) {
   RunConfig run;
   run.max_length = 2048;
   Question question = question_about(architecture, run, target_with(config::Device::kCpu, 400 * kGiB), as_it_is);
-  question.slowdown = [&](const RunConfig& each) {
-    return arch::precision_of(architecture, each).computed == DType::kF32 ? Slowdown{}
-                                                                          : Slowdown{.matrix = 1.1, .attention = 16};
+  question.slowdown = [](const arch::Run& each) {
+    return each.precision.computed == DType::kF32 ? Slowdown{} : Slowdown{.matrix = 1.1, .attention = 16};
   };
   const Advice advice = least_time_that_fits(question, {"method"});
   ASSERT_TRUE(advice.best);
-  EXPECT_EQ(arch::precision_of(architecture, advice.best->run).computed, DType::kF32);
+  EXPECT_EQ(arch::resolve(advice.best->run, architecture).precision.computed, DType::kF32);
 }
 
 TEST(Search, FiveHundredCombinationsOfAnEightBillionShapeInSeconds) {

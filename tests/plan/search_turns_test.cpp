@@ -38,13 +38,13 @@ class SearchTurns : public ::testing::Test {
   // Of a formula that is right to the byte.
   Question question(int64_t capacity) {
     target_.capacity_bytes = capacity;
-    Question question{architecture_, run_, target_, full_batches, {}, {}, {}, {}};
+    Question question{arch::resolve(run_, architecture_), target_, full_batches, {}, {}, {}, {}};
     question.prove = [this](const RunConfig& tried) {
-      const int64_t need =
-          estimate_analytic(architecture_, tried, target_of(target_, tried, architecture_), full_batches(tried)).peak;
+      const arch::Run run = arch::resolve(tried, architecture_);
+      const int64_t need = estimate_analytic(run, target_of(target_, run), full_batches(run)).peak;
       return Proof{need, need <= target_.capacity_bytes, false};
     };
-    question.throughput = [this](const RunConfig& tried) { return throughput_of(gpu_, tried, architecture_); };
+    question.throughput = [this](const arch::Run& tried) { return throughput_of(gpu_, tried); };
     return question;
   }
 

@@ -25,7 +25,7 @@ constexpr int64_t kTable = int64_t{2} * 525'336'576, kLayer = int64_t{2} * 218'1
 TEST(UnitShares, AreOfEmbeddingLayersAndHead) {
   const arch::Architecture architecture = llama_8b();
   const config::RunConfig run = run_of(4);
-  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  const auto shares = unit_shares(arch::resolve(run, architecture));
   ASSERT_EQ(shares.size(), 34U);
   EXPECT_EQ(bytes_of(shares[0].gathered), kTable);
   EXPECT_EQ(bytes_of(shares[1].gathered), kLayer);
@@ -41,13 +41,13 @@ TEST(UnitShares, GatherCastsOfMatrices) {
   config::RunConfig run = run_of(4);
   run.dtype = DType::kF32;
   run.bf16 = true;
-  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  const auto shares = unit_shares(arch::resolve(run, architecture));
   EXPECT_EQ(bytes_of(shares[0].gathered), 2 * kTable);
   EXPECT_EQ(bytes_of(shares[1].gathered), kLayer + 2 * kNorm);
   EXPECT_EQ(bytes_of(shares[1].gradient), 2 * kLayer / 4);
   EXPECT_EQ(bytes_of(shares[33].gathered), kTable + 2 * kNorm);
   run.qat = config::Qat::kInt8;  // rounds projections as they are stored
-  const auto rounded = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  const auto rounded = unit_shares(arch::resolve(run, architecture));
   EXPECT_GT(bytes_of(rounded[1].gathered), 2 * kLayer);
   EXPECT_EQ(bytes_of(rounded[33].gathered), kTable + 2 * kNorm);
 }
@@ -59,10 +59,9 @@ TEST(UnitShares, GatherCastsThatEndWithBlocksOfMoments) {
   run.dtype = DType::kF32;
   run.bf16 = true;
   run.optim = config::Optimizer::kAdamW8bit;
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  const int64_t in_blocks = bytes_of(unit_shares(architecture, run, parameters)[1].gathered);
+  const int64_t in_blocks = bytes_of(unit_shares(arch::resolve(run, architecture))[1].gathered);
   run.bf16 = false;
-  EXPECT_LT(in_blocks, bytes_of(unit_shares(architecture, run, parameters)[1].gathered) / 2 + 4 * kNorm);
+  EXPECT_LT(in_blocks, bytes_of(unit_shares(arch::resolve(run, architecture))[1].gathered) / 2 + 4 * kNorm);
   EXPECT_GT(in_blocks, kLayer);
 }
 
@@ -71,30 +70,30 @@ TEST(UnitShares, EndWithBlocksOfMoments) {
   const arch::Architecture architecture = llama_8b();
   config::RunConfig run = run_of(7);
   run.optim = config::Optimizer::kAdamW8bit;
-  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  const auto shares = unit_shares(architecture, run, parameters);
+  const arch::Run resolved = arch::resolve(run, architecture);
+  const auto shares = unit_shares(resolved);
   constexpr int64_t kShare = int64_t{121'715} * 256 * 2;
   EXPECT_EQ(bytes_of(shares[1].gathered), 7 * kShare);
   EXPECT_EQ(bytes_of(shares[1].gradient), kShare);
   int64_t all = 0;
   for (const UnitShare& share : shares) all += bytes_of(share.gathered);
-  EXPECT_EQ(value_of(filling_of_blocks(architecture, run, parameters).product), all - 2 * parameters.count());
+  EXPECT_EQ(value_of(filling_of_blocks(resolved).product), all - 2 * resolved.parameters.count());
   run.optim = config::Optimizer::kAdamW;
-  EXPECT_EQ(value_of(filling_of_blocks(architecture, run, parameters).product), 0);
+  EXPECT_EQ(value_of(filling_of_blocks(arch::resolve(run, architecture)).product), 0);
 }
 
 TEST(UnitShares, OfOneOfSeveralCopiesAreOfItsProcesses) {
   const arch::Architecture architecture = llama_8b();
   config::RunConfig run = run_of(6);
   run.dp_replicate_size = 3;
-  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  const auto shares = unit_shares(arch::resolve(run, architecture));
   EXPECT_EQ(bytes_of(shares[1].gathered), kLayer);
   EXPECT_EQ(bytes_of(shares[1].reduced), kLayer + kLayer / 2);
   EXPECT_EQ(bytes_of(shares[1].gradient), kLayer / 2);
   // A third of the share from each of the two others.
   EXPECT_EQ(bytes_of(shares[1].summed), kLayer / 2 / 3 * 2);
   run.dp_replicate_size = 1;
-  EXPECT_EQ(bytes_of(unit_shares(architecture, run, arch::parameter_table(architecture, run))[1].summed), 0);
+  EXPECT_EQ(bytes_of(unit_shares(arch::resolve(run, architecture))[1].summed), 0);
 }
 
 TEST(UnitShares, OfAFrozenBaseReduceAdaptersAlone) {
@@ -102,7 +101,7 @@ TEST(UnitShares, OfAFrozenBaseReduceAdaptersAlone) {
   config::RunConfig run = run_of(2);
   run.method = config::Method::kLora;
   run.lora_r = 16;
-  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  const auto shares = unit_shares(arch::resolve(run, architecture));
   const int64_t adapters = int64_t{4} * 16 * (4096 + 4096 + 4096 + 1024);  // of queries and values, in FP32
   EXPECT_EQ(bytes_of(shares[5].gathered), kLayer + adapters);
   EXPECT_EQ(bytes_of(shares[5].gradient), adapters / 2);
@@ -112,10 +111,10 @@ TEST(UnitShares, OfAFrozenBaseReduceAdaptersAlone) {
 TEST(UnitShares, AreNoneWhereAProcessHasAll) {
   const arch::Architecture architecture = llama_8b();
   config::RunConfig run = run_of(1);
-  EXPECT_TRUE(unit_shares(architecture, run, arch::parameter_table(architecture, run)).empty());
+  EXPECT_TRUE(unit_shares(arch::resolve(run, architecture)).empty());
   run = run_of(2);
   run.strategy = config::Strategy::kDdp;
-  EXPECT_TRUE(unit_shares(architecture, run, arch::parameter_table(architecture, run)).empty());
+  EXPECT_TRUE(unit_shares(arch::resolve(run, architecture)).empty());
 }
 
 }  // namespace

@@ -135,9 +135,9 @@ TEST_P(AnalyticCauses, AreInTheFormulas) {
   GetParam().change(run);
   plan::Target target = cpu_target();
   target.threads = run.config.num_threads;
-  target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
+  target.attention_kernel = attention_kernel(arch::resolve(run.config, run.architecture), phantom::device());
   const plan::Analytic analytic =
-      plan::estimate_analytic(run.architecture, run.config, target, testing::workload_of(run));
+      plan::estimate_analytic(arch::resolve(run.config, run.architecture), target, testing::workload_of(run));
   const memory::Memory dry_run = testing::predict(run);
   EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(dry_run.peak), 1, 0.01)
       << analytic.peak << " at the " << analytic.instant << " against " << dry_run.peak;

@@ -109,12 +109,13 @@ double relative(int64_t figure, int64_t reference) {
 TEST_P(AnalyticDryRun, AreClose) {
   const Case& each = GetParam();
   const plan::Workload workload =
-      plan::make_workload(each.config, each.architecture, schedule::imagined_schedule({each.step}, {}));
+      plan::make_workload(arch::resolve(each.config, each.architecture), schedule::imagined_schedule({each.step}, {}));
   plan::Target target = cpu_target();
   target.attention_kernel =
       each.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
-  const plan::Analytic analytic = plan::estimate_analytic(each.architecture, each.config, target, workload);
-  const memory::Memory dry_run = dry_run_cpu(each.config, each.architecture, nullptr, workload).memory;
+  const plan::Analytic analytic =
+      plan::estimate_analytic(arch::resolve(each.config, each.architecture), target, workload);
+  const memory::Memory dry_run = dry_run_cpu(arch::resolve(each.config, each.architecture), nullptr, workload).memory;
   std::string terms = "analytic, " + analytic.instant + "\n";
   for (const plan::Analytic::Term& term : analytic.terms)
     terms += "  " + std::to_string(term.bytes) + "  " + term.what + ": " + term.formula + "\n";
@@ -134,12 +135,13 @@ TEST(AnalyticDryRunOfSteps, HasThePositionsOfTheLongestSequence) {
   config::RunConfig config;
   config.random_init = true;
   const plan::Workload workload = plan::make_workload(
-      config, grouped_architecture(),
+      arch::resolve(config, grouped_architecture()),
       schedule::imagined_schedule({{schedule::whole_batch(9, 60)}, {schedule::whole_batch(1, 300)}}, {}));
   plan::Target target = cpu_target();
   target.attention_kernel = "flash attention";
-  const plan::Analytic analytic = plan::estimate_analytic(grouped_architecture(), config, target, workload);
-  const memory::Memory dry_run = dry_run_cpu(config, grouped_architecture(), nullptr, workload).memory;
+  const plan::Analytic analytic =
+      plan::estimate_analytic(arch::resolve(config, grouped_architecture()), target, workload);
+  const memory::Memory dry_run = dry_run_cpu(arch::resolve(config, grouped_architecture()), nullptr, workload).memory;
   EXPECT_NEAR(static_cast<double>(analytic.peak), static_cast<double>(dry_run.peak), 8) << "the loss and its gradient";
   EXPECT_EQ(analytic.at_peak[Component::kWeights], dry_run.at_peak[Component::kWeights]);
 }

@@ -40,7 +40,8 @@ struct Error {
 };
 
 Error error_of(const plan::testing::MatrixRun& run, const plan::Target& target, const memory::Memory& dry_run) {
-  const plan::Analytic analytic = plan::estimate_analytic(run.architecture, run.config, target, workload_of(run));
+  const plan::Analytic analytic =
+      plan::estimate_analytic(arch::resolve(run.config, run.architecture), target, workload_of(run));
   for (const Component component : {Component::kWeights, Component::kOptimizerStates, Component::kGradients}) {
     EXPECT_EQ(analytic.maximum[component], dry_run.maximum[component]) << run.name << component_name(component);
   }
@@ -70,7 +71,7 @@ TEST(AnalyticSample, FollowsTheDryRunOnTheCpu) {
   for (const plan::testing::MatrixRun& run : analytic_sample(fathom::testing::seed(), kCount)) {
     plan::Target target = cpu_target();
     target.threads = run.config.num_threads;
-    target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
+    target.attention_kernel = attention_kernel(arch::resolve(run.config, run.architecture), phantom::device());
     errors.push_back(error_of(run, target, predict(run)));
   }
   expect_close(std::move(errors));
@@ -79,13 +80,13 @@ TEST(AnalyticSample, FollowsTheDryRunOnTheCpu) {
 // The runs of the matrix that can, with their updates in the backward pass: what there is of gradients then.
 TEST(AnalyticSample, KnowsUpdatesInTheBackwardPass) {
   for (plan::testing::MatrixRun& run : plan::testing::sample_of_matrix(/*seed=*/5, 120)) {
-    const bool in_fp16 = arch::precision_of(run.architecture, run.config).computed == DType::kF16;
+    const bool in_fp16 = arch::resolve(run.config, run.architecture).precision.computed == DType::kF16;
     if (in_fp16 || run.config.gradient_accumulation_steps > 1) continue;
     run.config.optimizer_in_backward = true;
     run.config.max_grad_norm = 0;
     plan::Target target = cpu_target();
     target.threads = run.config.num_threads;
-    target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
+    target.attention_kernel = attention_kernel(arch::resolve(run.config, run.architecture), phantom::device());
     error_of(run, target, predict(run));
   }
 }

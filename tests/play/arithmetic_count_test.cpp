@@ -24,8 +24,8 @@ schedule::StepShape step_of(schedule::StepShape step) {
 
 plan::StepArithmetic played_parts(const config::RunConfig& config, const arch::Architecture& architecture,
                                   const schedule::StepShape& step) {
-  return dry_run_cpu(config, architecture, nullptr,
-                     plan::make_workload(config, architecture, schedule::imagined_schedule({step}, {})))
+  return dry_run_cpu(arch::resolve(config, architecture), nullptr,
+                     plan::make_workload(arch::resolve(config, architecture), schedule::imagined_schedule({step}, {})))
       .arithmetic;
 }
 
@@ -97,7 +97,8 @@ TEST(Arithmetic, OfEightBillionParameters) {
       32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
            .feed_forward = {.width = 14336}});
   config::RunConfig config = tiny_config();
-  const plan::Arithmetic by_formula = plan::estimate_arithmetic(architecture, config, step_of({{1, 8192}})).whole();
+  const plan::Arithmetic by_formula =
+      plan::estimate_arithmetic(arch::resolve(config, architecture), step_of({{1, 8192}})).whole();
   const int64_t weights =
       int64_t{32} * (4096 * (4096 + 1024 + 1024 + 4096) + 3 * 4096 * 14336) + int64_t{4096} * 128256;
   EXPECT_EQ(by_formula.matrix_flops, 6 * 8192 * weights);
@@ -132,7 +133,7 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             // Played with two micro-batches; the third is added.
             const plan::StepArithmetic counted = played_parts(config, architecture, step_of({{3, 33}, {2, 40}}));
             const plan::StepArithmetic formula =
-                plan::estimate_arithmetic(architecture, config, step_of({{3, 33}, {2, 40}, {2, 40}}));
+                plan::estimate_arithmetic(arch::resolve(config, architecture), step_of({{3, 33}, {2, 40}, {2, 40}}));
             const std::string name = std::string(method == config::Method::kFull ? "full" : "lora ") + targets + " " +
                                      autocast + (checkpointing ? " checkpointing" : "") +
                                      (attention == config::Attention::kMath ? " math" : " flash");
@@ -166,7 +167,7 @@ TEST(Arithmetic, OfEachOptimizersUpdateIsCounted) {
     const schedule::StepShape step = step_of({{3, 10}});
     const auto moved = [&](config::Optimizer optimizer) {
       config.optim = optimizer;
-      return std::pair(plan::estimate_arithmetic(tiny_architecture(), config, step).whole().bytes_moved,
+      return std::pair(plan::estimate_arithmetic(arch::resolve(config, tiny_architecture()), step).whole().bytes_moved,
                        played(config, tiny_architecture(), step).bytes_moved);
     };
     const auto [least, least_played] = moved(config::Optimizer::kSgd);
@@ -234,7 +235,8 @@ TEST(Arithmetic, OfRoundedWeightsAgrees) {
         if (autocast) config.qat_activations = config::QatActivations::kInt8;
         const schedule::StepShape step = step_of({{3, 33}, {2, 40}});
         const plan::Arithmetic counted = played(config, tiny_architecture(), step);
-        const plan::Arithmetic formula = plan::estimate_arithmetic(tiny_architecture(), config, step).whole();
+        const plan::Arithmetic formula =
+            plan::estimate_arithmetic(arch::resolve(config, tiny_architecture()), step).whole();
         EXPECT_EQ(formula.matrix_flops, counted.matrix_flops);
         EXPECT_NEAR(static_cast<double>(formula.bytes_moved) / static_cast<double>(counted.bytes_moved), 1, 0.35)
             << static_cast<int>(method) << autocast << checkpointing;
@@ -246,7 +248,8 @@ TEST(Arithmetic, OfRoundedWeightsAgrees) {
 TEST(Arithmetic, WhatLeavesInt64IsRefused) {
   arch::Architecture architecture = tiny_architecture();
   architecture.hidden_size = int64_t{1} << 31;
-  EXPECT_THROW(plan::estimate_arithmetic(architecture, tiny_config(), step_of({{1 << 20, 1 << 20}})), Error);
+  EXPECT_THROW(plan::estimate_arithmetic(arch::resolve(tiny_config(), architecture), step_of({{1 << 20, 1 << 20}})),
+               Error);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class AttentionCurve : public ::testing::TestWithParam<bool> {
     config::RunConfig config;
     config.bf16 = GetParam();
     const train::Placement cpu{at::kCPU, &ledger::install_cpu(), nullptr};
-    return attention_curve(config, small_architecture(), cpu, {longest, seconds, bytes});
+    return attention_curve(arch::resolve(config, small_architecture()), cpu, {longest, seconds, bytes});
   }
 };
 

@@ -32,7 +32,8 @@ memory::Memory measure(const config::RunConfig& config, const arch::Architecture
                        const data::Dataset& dataset, const plan::Workload& workload) {
   memory::Memory memory;
   train::testing::cpu_ledger().label();
-  train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens},
+  train::Trainer trainer(arch::resolve(config, architecture),
+                         {workload.capacity_tokens, workload.capacity_source_tokens},
                          {at::kCPU, &train::testing::cpu_ledger(), nullptr});
   trainer.model().reserve_positions(plan::longest_sequence(workload));
   trainer.model().initialise(1);
@@ -65,8 +66,9 @@ struct Compared {
 Compared expect_equal_to_the_byte(const config::RunConfig& config, const arch::Architecture& architecture,
                                   const data::Dataset& dataset) {
   const plan::Workload workload = plan::make_workload(
-      config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kManyLayers));
-  Compared compared{workload, dry_run_cpu(config, architecture, nullptr, workload),
+      arch::resolve(config, architecture),
+      schedule::make_schedule(arch::resolve(config, architecture), dataset, dataset, {}, kManyLayers));
+  Compared compared{workload, dry_run_cpu(arch::resolve(config, architecture), nullptr, workload),
                     measure(config, architecture, dataset, workload)};
   EXPECT_THAT(testing::differences(compared.dry.memory, compared.real), ::testing::IsEmpty());
   EXPECT_TRUE(compared.dry.exact);
@@ -82,8 +84,9 @@ TEST(DryRun, EqualsARunOverADatasetToTheByte) {
   const DryRun dry = expect_equal_to_the_byte(config, architecture, dataset).dry;
 
   const plan::Workload represented = plan::make_workload(
-      config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kFewLayers));
-  const DryRun short_cut = dry_run_cpu(config, architecture, nullptr, represented);
+      arch::resolve(config, architecture),
+      schedule::make_schedule(arch::resolve(config, architecture), dataset, dataset, {}, kFewLayers));
+  const DryRun short_cut = dry_run_cpu(arch::resolve(config, architecture), nullptr, represented);
   EXPECT_THAT(testing::differences(short_cut.memory, dry.memory), ::testing::IsEmpty());
   EXPECT_FALSE(short_cut.exact);
 }
@@ -114,8 +117,9 @@ TEST(DryRun, FindsTheMostTargetsOfADatasetToTheByte) {
       config.method = method;
       config.loss_chunk_size = chunk;
       const plan::Workload workload = plan::make_workload(
-          config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kFewLayers));
-      const DryRun dry = dry_run_cpu(config, architecture, nullptr, workload);
+          arch::resolve(config, architecture),
+          schedule::make_schedule(arch::resolve(config, architecture), dataset, dataset, {}, kFewLayers));
+      const DryRun dry = dry_run_cpu(arch::resolve(config, architecture), nullptr, workload);
       EXPECT_THAT(testing::differences(dry.memory, measure(config, architecture, dataset, workload)),
                   ::testing::IsEmpty())
           << "chunks of " << chunk;
@@ -158,7 +162,7 @@ TEST(DryRun, EqualsARunOfAnEncoderAndDecoderToTheByte) {
       SCOPED_TRACE(config::to_yaml(config) + architecture.family);
       const auto& [workload, dry, real] = expect_equal_to_the_byte(config, architecture, dataset);
       plan::Target target = cpu_target();
-      const plan::Analytic analytic = plan::estimate_analytic(architecture, config, target, workload);
+      const plan::Analytic analytic = plan::estimate_analytic(arch::resolve(config, architecture), target, workload);
       for (const auto component :
            {memory::Component::kWeights, memory::Component::kOptimizerStates, memory::Component::kGradients}) {
         EXPECT_EQ(analytic.maximum[component], real.maximum[component]) << memory::component_name(component);
@@ -176,12 +180,13 @@ TEST(DryRun, OnlyTheMaximalStepsDecide) {
   config.num_train_epochs = 3;
   const arch::Architecture architecture = train::testing::tiny_architecture();
   const std::vector<schedule::StepShape> steps = schedule::step_shapes(config, dataset);
-  const plan::Workload pruned =
-      plan::make_workload(config, architecture, schedule::imagined_schedule(schedule::maximal_shapes(steps), {}));
-  const plan::Workload whole = plan::make_workload(config, architecture, schedule::imagined_schedule(steps, {}));
+  const plan::Workload pruned = plan::make_workload(arch::resolve(config, architecture),
+                                                    schedule::imagined_schedule(schedule::maximal_shapes(steps), {}));
+  const plan::Workload whole =
+      plan::make_workload(arch::resolve(config, architecture), schedule::imagined_schedule(steps, {}));
   EXPECT_LT(pruned.steps.size(), steps.size());
-  EXPECT_EQ(dry_run_cpu(config, architecture, nullptr, pruned).memory,
-            dry_run_cpu(config, architecture, nullptr, whole).memory);
+  EXPECT_EQ(dry_run_cpu(arch::resolve(config, architecture), nullptr, pruned).memory,
+            dry_run_cpu(arch::resolve(config, architecture), nullptr, whole).memory);
 }
 
 }  // namespace

@@ -48,13 +48,14 @@ TEST(ListKernels, AddsUpToWhatTheDryRunCounts) {
   const arch::Architecture architecture = train::testing::tiny_architecture();
   schedule::BatchShape batch{3, 10};
   batch.targets = 30;
-  const plan::Workload workload = plan::make_workload(config, architecture, schedule::imagined_schedule({{batch}}, {}));
+  const plan::Workload workload =
+      plan::make_workload(arch::resolve(config, architecture), schedule::imagined_schedule({{batch}}, {}));
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
   plan::KernelList list;
   {
     const phantom::LedgerScope scope(ledger);
-    list = list_kernels(config, architecture, nullptr, workload, {device, &ledger, nullptr, nullptr});
+    list = list_kernels(arch::resolve(config, architecture), nullptr, workload, {device, &ledger, nullptr, nullptr});
   }
   plan::StepArithmetic sum;
   for (const plan::KernelRow& row : list.rows) {
@@ -63,7 +64,7 @@ TEST(ListKernels, AddsUpToWhatTheDryRunCounts) {
     part.attention_flops += row.attention_flops;
     if (row.matrix_flops + row.attention_flops == 0) part.bytes_moved += row.bytes;
   }
-  EXPECT_EQ(sum, dry_run_cpu(config, architecture, nullptr, workload).arithmetic);
+  EXPECT_EQ(sum, dry_run_cpu(arch::resolve(config, architecture), nullptr, workload).arithmetic);
   EXPECT_GT(list.host_seconds, 0);
   EXPECT_THAT(list.rows, Contains(Field(&plan::KernelRow::part, "model.layers.*.mlp.up_proj")));
   EXPECT_THAT(list.rows, Contains(Field(&plan::KernelRow::phase, memory::Phase::kOptimizerStep)));

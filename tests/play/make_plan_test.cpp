@@ -39,11 +39,10 @@ class PlanGpu : public testing::Test {
     config::RunConfig config = train::testing::tiny_config();
     config.model_name_or_path = path_;
     config.memory_budget = budget_;
-    const arch::Architecture architecture = train::testing::tiny_architecture();
+    const arch::Run run = arch::resolve(config, train::testing::tiny_architecture());
     const weights::ModelFolder folder(path_, /*weights_required=*/false);
-    const Subject subject{
-        config, architecture, folder,
-        plan::make_workload(config, architecture, schedule::imagined_schedule({{schedule::whole_batch(2, 8)}}, {}))};
+    const Subject subject{run, folder,
+                          plan::make_workload(run, schedule::imagined_schedule({{schedule::whole_batch(2, 8)}}, {}))};
     const GpuRoom room{.gpu = gpu_, .taken_bytes = taken_bytes_, .placements = placements};
     return plan_gpu(subject, room, [&](const plan::PhantomQuestion& question) {
       const std::lock_guard lock(mutex_);

@@ -168,12 +168,12 @@ plan::Workload workload_of(const plan::testing::MatrixRun& run) {
     if (run.config.eval_strategy == config::Cadence::kNo) schedule.events.pop_back();
     if (run.config.eval_on_start) schedule.events.insert(schedule.events.begin(), schedule::Schedule::kEvaluation);
   }
-  return plan::make_workload(run.config, run.architecture, std::move(schedule));
+  return plan::make_workload(arch::resolve(run.config, run.architecture), std::move(schedule));
 }
 
 memory::Memory predict(const plan::testing::MatrixRun& run) {
   const Threads threads(run.config.num_threads);
-  return dry_run_cpu(run.config, run.architecture, nullptr, workload_of(run)).memory;
+  return dry_run_cpu(arch::resolve(run.config, run.architecture), nullptr, workload_of(run)).memory;
 }
 
 memory::Memory play(const plan::testing::MatrixRun& run, const train::Placement& placement,
@@ -185,8 +185,8 @@ memory::Memory play(const plan::testing::MatrixRun& run, const train::Placement&
     if (after_stage) after_stage();
   };
   const plan::Workload workload = workload_of(run);
-  train::Trainer trainer(run.config, run.architecture, {workload.capacity_tokens, workload.capacity_source_tokens},
-                         placement);
+  train::Trainer trainer(arch::resolve(run.config, run.architecture),
+                         {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
   trainer.model().reserve_positions(plan::longest_sequence(workload));
   trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
   if (trainer.loss_scale()) {  // small enough for every step of these batches to be taken, as the dry run takes them

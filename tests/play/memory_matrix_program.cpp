@@ -46,8 +46,8 @@ Json components_of(const memory::ComponentBytes& bytes) {
 memory::ComponentBytes analytic_of(const plan::testing::MatrixRun& run) {
   plan::Target target = cpu_target();
   target.threads = run.config.num_threads;
-  target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
-  return plan::estimate_analytic(run.architecture, run.config, target, workload_of(run)).at_peak;
+  target.attention_kernel = attention_kernel(arch::resolve(run.config, run.architecture), phantom::device());
+  return plan::estimate_analytic(arch::resolve(run.config, run.architecture), target, workload_of(run)).at_peak;
 }
 
 Json row_of(const plan::testing::MatrixRun& run, const std::vector<size_t>& levels) {

@@ -75,13 +75,15 @@ TEST_P(ModulesToSave, AreInTheFormulas) {
   plan::Target target = cpu_target();
   target.attention_kernel =
       run.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
-  const plan::Analytic analytic = plan::estimate_analytic(run.architecture, run.config, target, workload);
-  const DryRun played = dry_run_cpu(run.config, run.architecture, nullptr, workload);
+  const plan::Analytic analytic =
+      plan::estimate_analytic(arch::resolve(run.config, run.architecture), target, workload);
+  const DryRun played = dry_run_cpu(arch::resolve(run.config, run.architecture), nullptr, workload);
   EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(played.memory.peak), 1, 0.03);
   for (const Component component : {Component::kWeights, Component::kOptimizerStates, Component::kGradients}) {
     EXPECT_EQ(analytic.maximum[component], played.memory.maximum[component]) << component_name(component);
   }
-  const plan::Arithmetic formula = plan::estimate_arithmetic(run.architecture, run.config, run.steps.front()).whole();
+  const plan::Arithmetic formula =
+      plan::estimate_arithmetic(arch::resolve(run.config, run.architecture), run.steps.front()).whole();
   const plan::Arithmetic counted = played.arithmetic.whole();
   EXPECT_EQ(formula.matrix_flops, counted.matrix_flops);
   EXPECT_EQ(formula.attention_flops, counted.attention_flops);
@@ -89,7 +91,7 @@ TEST_P(ModulesToSave, AreInTheFormulas) {
 
 TEST_P(ModulesToSave, AreCountedAsTrained) {
   const plan::testing::MatrixRun run = run_of(GetParam());
-  const arch::ParameterTable parameters = arch::parameter_table(run.architecture, run.config);
+  const arch::ParameterTable parameters = arch::resolve(run.config, run.architecture).parameters;
   const int64_t saved = parameters.trained_base_count();
   EXPECT_GT(saved, 0);
   EXPECT_EQ(testing::workload_of(run).trained_parameters, saved + parameters.adapter_count());

@@ -64,7 +64,7 @@ memory::Memory measure(const config::RunConfig& config, const arch::Architecture
                        const std::vector<schedule::StepShape>& steps, const plan::Workload& workload) {
   memory::Memory memory;
   train::testing::cpu_ledger().label();
-  train::Trainer trainer(config, architecture, workload.capacity_tokens,
+  train::Trainer trainer(arch::resolve(config, architecture), workload.capacity_tokens,
                          {at::kCPU, &train::testing::cpu_ledger(), nullptr});
   trainer.model().reserve_positions(plan::longest_sequence(workload));
   trainer.model().initialise(1);
@@ -90,8 +90,8 @@ TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
                                             {packed({7, 7, 7, 7, 7, 7, 7, 7})}};
   if (!GetParam().packing) steps = {{schedule::whole_batch(3, 19), schedule::whole_batch(1, 50)}};
   const plan::Workload workload = plan::make_workload(
-      config, architecture, schedule::imagined_schedule(schedule::maximal_shapes(steps), {steps[0][0]}));
-  const DryRun played = dry_run_cpu(config, architecture, nullptr, workload);
+      arch::resolve(config, architecture), schedule::imagined_schedule(schedule::maximal_shapes(steps), {steps[0][0]}));
+  const DryRun played = dry_run_cpu(arch::resolve(config, architecture), nullptr, workload);
   const memory::Memory& dry = played.memory;
   const memory::Memory real = measure(config, architecture, steps, workload);
   EXPECT_EQ(dry.peak, real.peak);
@@ -103,14 +103,16 @@ TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
     EXPECT_EQ(dry.phase(phase).peak, real.phase(phase).peak) << phase_name(phase);
   }
   const plan::Arithmetic formula =
-      plan::estimate_arithmetic(architecture, config, plan::longest_step(architecture, config, workload.steps)).whole();
+      plan::estimate_arithmetic(arch::resolve(config, architecture),
+                                plan::longest_step(arch::resolve(config, architecture), workload.steps))
+          .whole();
   const plan::Arithmetic counted = played.arithmetic.whole();
   EXPECT_EQ(formula.matrix_flops, counted.matrix_flops);
   EXPECT_EQ(formula.attention_flops, counted.attention_flops);
   plan::Target target = cpu_target();
   target.attention_kernel =
       config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
-  const plan::Analytic analytic = plan::estimate_analytic(architecture, config, target, workload);
+  const plan::Analytic analytic = plan::estimate_analytic(arch::resolve(config, architecture), target, workload);
   EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(dry.peak), 1, 0.05) << analytic.instant;
   for (const auto component :
        {memory::Component::kWeights, memory::Component::kOptimizerStates, memory::Component::kGradients}) {
@@ -168,10 +170,11 @@ memory::Memory dry_run_of(const config::RunConfig& config, const arch::Architect
                           const Lengths& lengths) {
   schedule::BatchShape batch = packed(lengths);
   batch.targets = 30;
-  plan::Workload workload = plan::make_workload(config, architecture, schedule::imagined_schedule({{batch}}, {batch}));
+  plan::Workload workload =
+      plan::make_workload(arch::resolve(config, architecture), schedule::imagined_schedule({{batch}}, {batch}));
   workload.capacity_tokens = 128;
   workload.evaluations.push_back(schedule::whole_batch(1, 64, true));  // the same rotary tables for all
-  return dry_run_cpu(config, architecture, nullptr, workload).memory;
+  return dry_run_cpu(arch::resolve(config, architecture), nullptr, workload).memory;
 }
 
 TEST(DocumentsOfAPackedRow, TakeNoMoreThanAListThatCoversThem) {

@@ -139,8 +139,11 @@ TEST(DryRun, TellsTheSameWhateverItLeavesOut) {
   for (const config::Method method : {config::Method::kFull, config::Method::kLora}) {
     config.method = method;
     const arch::Architecture architecture = train::testing::tiny_architecture();
-    const plan::Workload workload = plan::make_workload(config, architecture, schedule::imagined_schedule({step}, {}));
-    const auto play = [&](plan::Detail detail) { return dry_run_cpu(config, architecture, nullptr, workload, detail); };
+    const plan::Workload workload =
+        plan::make_workload(arch::resolve(config, architecture), schedule::imagined_schedule({step}, {}));
+    const auto play = [&](plan::Detail detail) {
+      return dry_run_cpu(arch::resolve(config, architecture), nullptr, workload, detail);
+    };
     const DryRun all = play(plan::Detail::kTimeline), some = play(plan::Detail::kArithmetic);
     EXPECT_EQ(some.memory, all.memory);
     EXPECT_EQ(some.arithmetic, all.arithmetic);
@@ -148,11 +151,12 @@ TEST(DryRun, TellsTheSameWhateverItLeavesOut) {
 
     ledger::Ledger ledger;
     const phantom::LedgerScope scope(ledger);
-    train::Trainer trainer(config, architecture, workload.capacity_tokens, {phantom::device(), &ledger, nullptr});
+    train::Trainer trainer(arch::resolve(config, architecture), workload.capacity_tokens,
+                           {phantom::device(), &ledger, nullptr});
     trainer.model().initialise(1);
     trainer.loaded();
     std::vector<data::Batch> batches;
-    for (const schedule::BatchShape& shape : plan::longest_step(architecture, config, workload.steps)) {
+    for (const schedule::BatchShape& shape : plan::longest_step(arch::resolve(config, architecture), workload.steps)) {
       data::Batch batch;
       batch.rows = shape.rows;
       batch.length = shape.length;

@@ -66,10 +66,11 @@ TEST(Represented, TakesWhatAllOfARunTakesToTheByte) {
     long_enough.max_length = longest;
     const auto played = [&](int64_t layers) {
       schedule::Schedule schedule =
-          schedule::make_schedule(long_enough, run.architecture, train, validation, {}, layers, rank);
-      const plan::Workload workload = plan::make_workload(long_enough, run.architecture, std::move(schedule));
+          schedule::make_schedule(arch::resolve(long_enough, run.architecture), train, validation, {}, layers, rank);
+      const plan::Workload workload =
+          plan::make_workload(arch::resolve(long_enough, run.architecture), std::move(schedule));
       represented += workload.schedule.all_shapes ? 0 : 1;
-      return dry_run_cpu(long_enough, run.architecture, nullptr, workload, plan::Detail::kBytes).memory;
+      return dry_run_cpu(arch::resolve(long_enough, run.architecture), nullptr, workload, plan::Detail::kBytes).memory;
     };
     const memory::Memory whole = played(1'000'000'000);
     of_several += config.num_processes > 1 ? 1 : 0;

@@ -16,14 +16,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-arch::Architecture no_architecture() { return {}; }
-
 class AdviceTable : public ::testing::Test {
  protected:
   AdviceTable() {
     question_.target.name = "CPU";
     question_.target.capacity_bytes = 24 * kGiB;
-    best_.run = question_.run;
+    best_.run = question_.run.config;
     best_.run.gradient_checkpointing = true;
     best_.techniques = {"full training", "checkpointing"};
     best_.formula = 20 * kGiB;
@@ -36,8 +34,7 @@ class AdviceTable : public ::testing::Test {
     next_.seconds = 1.25;
   }
 
-  const arch::Architecture architecture_ = no_architecture();
-  plan::Question question_{architecture_, {}, {}, {}, {}, {}, {}, {}};
+  plan::Question question_;
   plan::Combination best_, next_;
   const AdviceSubject subject_{question_, {30 * kGiB, false, false}};
 };
@@ -77,9 +74,9 @@ TEST_F(AdviceTable, TheLargestValueStandsBesideTheNext) {
   largest.values = {1, 100};
   largest.reckoned = 12;
   largest.dry_runs = 3;
-  largest.fits = plan::Candidate{question_.run, 23 * kGiB, plan::Proof{23 * kGiB, true, false}};
+  largest.fits = plan::Candidate{question_.run.config, 23 * kGiB, plan::Proof{23 * kGiB, true, false}};
   largest.fits->run.per_device_train_batch_size = 7;
-  largest.exceeds = plan::Candidate{question_.run, 25 * kGiB, plan::Proof{25 * kGiB, false, false}};
+  largest.exceeds = plan::Candidate{question_.run.config, 25 * kGiB, plan::Proof{25 * kGiB, false, false}};
   EXPECT_EQ(format_largest(subject_, plan::Vary::kBatch, largest),
             R"(On the CPU, within 24.00 GiB for live bytes and kernel scratch. As it is, the
   run needs 30.00 GiB and does not fit.
@@ -204,12 +201,12 @@ TEST_F(AdviceTable, SaysWhereItIsOrderedByRoom) {
 
 // A shape that was named without a config has no settings of its own.
 TEST_F(AdviceTable, TellsDefaultsFromWhatWasAsked) {
-  config::RunConfig run;
-  EXPECT_EQ(describe_defaults({}, run, architecture_), "the defaults (full, FP32, 8 × 1,024)");
-  run.max_length = 2048;
-  run.method = config::Method::kLora;
-  run.bf16 = true;
-  EXPECT_EQ(describe_defaults({"max_length=2048", "bf16=true"}, run, architecture_),
+  arch::Run run;
+  EXPECT_EQ(describe_defaults({}, run), "the defaults (full, FP32, 8 × 1,024)");
+  run.config.max_length = 2048;
+  run.config.method = config::Method::kLora;
+  run.precision = {DType::kF32, DType::kBF16, DType::kBF16};
+  EXPECT_EQ(describe_defaults({"max_length=2048", "bf16=true"}, run),
             "max_length=2048, bf16=true and else the defaults (LoRA, BF16 autocast, 8 × 2,048)");
   AdviceSubject shape = subject_;
   shape.defaults = "the defaults (full, FP32, 8 × 1,024)";

@@ -27,22 +27,24 @@ arch::Architecture small_architecture() {
   return architecture;
 }
 
-plan::Workload batches_of(const config::RunConfig& run) {
+plan::Workload batches_of(const arch::Run& run) {
   plan::Workload workload;
-  const schedule::BatchShape batch = schedule::whole_batch(run.per_device_train_batch_size, run.max_length);
-  workload.steps = {schedule::StepShape(std::min<int64_t>(2, run.gradient_accumulation_steps), batch)};
+  const schedule::BatchShape batch =
+      schedule::whole_batch(run.config.per_device_train_batch_size, run.config.max_length);
+  workload.steps = {schedule::StepShape(std::min<int64_t>(2, run.config.gradient_accumulation_steps), batch)};
   workload.capacity_tokens = batch.rows * batch.length;
   return workload;
 }
 
 TEST(AdvisedConfig, IsReadBackAndSaysWhyEachLineIsThere) {
-  const arch::Architecture architecture = small_architecture();
   const std::vector<std::string> words = {"max_length=64", "learning_rate=0.001", "train_file=data.jsonl"};
-  plan::Question question{architecture, config::config_of_model("model", words), {}, batches_of, {}, {}, {}, {}};
+  plan::Question question;
+  question.run = arch::resolve(config::config_of_model("model", words), small_architecture());
+  question.workload_of = batches_of;
   question.target.capacity_bytes = kGiB;
   plan::Advice advice;
   advice.best.emplace();
-  advice.best->run = question.run;
+  advice.best->run = question.run.config;
   advice.best->run.gradient_checkpointing = true;
   advice.best->run.per_device_train_batch_size = 2;
   advice.best->run.gradient_accumulation_steps = 4;
@@ -51,7 +53,8 @@ TEST(AdvisedConfig, IsReadBackAndSaysWhyEachLineIsThere) {
   advice.best->proof = plan::Proof{6 * kMiB, true, false};
   const AdviceSubject subject{question, {30 * kMiB, true, false}};
   std::vector<std::string> all = words;
-  for (const std::string& setting : plan::settings_between(question.run, advice.best->run)) all.push_back(setting);
+  for (const std::string& setting : plan::settings_between(question.run.config, advice.best->run))
+    all.push_back(setting);
   all.emplace_back("output_dir=out");
   const config::RunConfig run = config::config_of_model("model", all);
   const std::set<std::string> given = {"max_length", "learning_rate", "train_file", "output_dir"};

@@ -194,8 +194,8 @@ struct Seen {
 };
 
 void check(const Run& run, Seen& seen) {
-  const Schedule schedule =
-      make_schedule(run.config, run.architecture, run.train, run.validation, run.start, run.played, run.rank);
+  const Schedule schedule = make_schedule(arch::resolve(run.config, run.architecture), run.train, run.validation,
+                                          run.start, run.played, run.rank);
   Shapes all(run.architecture), listed(run.architecture), evaluated(run.architecture),
       listed_evaluations(run.architecture);
   StepOrder order(run.config, run.train);
@@ -264,7 +264,8 @@ TEST(Coverage, OfALongMicroBatchAmongManyOfOneStep) {
   config.shuffle = false;
   arch::Architecture architecture;
   architecture.layers.assign(4, {});
-  const Schedule schedule = make_schedule(config, architecture, testing::dataset_of(lengths), {}, {}, played_on(false));
+  const Schedule schedule =
+      make_schedule(arch::resolve(config, architecture), testing::dataset_of(lengths), {}, {}, played_on(false));
   EXPECT_FALSE(schedule.all_shapes);
   const BatchShape shortest{1, 4, 3}, longest{1, 200, 199};
   ASSERT_FALSE(schedule.steps.empty());

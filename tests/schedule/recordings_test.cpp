@@ -70,7 +70,7 @@ TEST(Recordings, OfARunAreAllPlayedAndEachBatchBesideAsMany) {
     arch::Architecture architecture;
     architecture.layers.assign(2, {});
     const data::Dataset train = testing::dataset_of(lengths);
-    const Schedule schedule = make_schedule(config, architecture, train, {}, {}, 1);
+    const Schedule schedule = make_schedule(arch::resolve(config, architecture), train, {}, {}, 1);
     std::vector<BatchShape> batches;
     for (const StepShape& step : step_shapes(config, train)) batches.push_back(step.front());
     const std::vector<Met> all = met_by(batches), played = met_by(batches_of(schedule));

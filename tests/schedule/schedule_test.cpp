@@ -45,8 +45,8 @@ TEST(Schedule, IsTheRunsOrderWithEvaluationsWhereTheyAreDue) {
   config.eval_strategy = config::Cadence::kSteps;
   config.eval_steps = 2;
   config.per_device_eval_batch_size = 1;
-  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({3, 9, 3}), dataset_of({4, 5, 4}),
-                                          {.evaluation_due = true}, kAll);
+  const Schedule schedule = make_schedule(arch::resolve(config, architecture_with(0)), dataset_of({3, 9, 3}),
+                                          dataset_of({4, 5, 4}), {.evaluation_due = true}, kAll);
   EXPECT_EQ(schedule.steps, (std::vector<StepShape>{{{1, 3, 2}}, {{1, 9, 8}}}));
   EXPECT_EQ(schedule.evaluation, (std::vector<BatchShape>{{1, 4, 3}, {1, 5, 4}}));
   EXPECT_THAT(schedule.evaluation_order, ElementsAre(0, 1, 0));
@@ -58,7 +58,8 @@ TEST(Schedule, IsTheRunsOrderWithEvaluationsWhereTheyAreDue) {
 
 TEST(Schedule, HasNoEvaluationThatNeverComes) {
   config::RunConfig config = in_order(1, 1);
-  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({3}), dataset_of({4}), {}, kAll);
+  const Schedule schedule =
+      make_schedule(arch::resolve(config, architecture_with(0)), dataset_of({3}), dataset_of({4}), {}, kAll);
   EXPECT_TRUE(schedule.evaluation.empty());
   EXPECT_TRUE(schedule.evaluation_order.empty());
 }
@@ -66,8 +67,8 @@ TEST(Schedule, HasNoEvaluationThatNeverComes) {
 TEST(Schedule, BeginsWhereACheckpointLeftTheRun) {
   const config::RunConfig config = in_order(1, 2);
   const data::Dataset data = dataset_of({3, 4, 5});
-  const Schedule rest =
-      make_schedule(config, architecture_with(0), data, {}, {.step = 4, .position = {.epoch = 1, .index = 1}}, kAll);
+  const Schedule rest = make_schedule(arch::resolve(config, architecture_with(0)), data, {},
+                                      {.step = 4, .position = {.epoch = 1, .index = 1}}, kAll);
   EXPECT_EQ(rest.steps, (std::vector<StepShape>{{{1, 4, 3}}, {{1, 5, 4}}}));
   EXPECT_THAT(rest.events, ElementsAre(0, 1));
 }
@@ -78,7 +79,8 @@ TEST(Schedule, KeepsAStepThatOthersAloneHaveBatchesOf) {
   config.num_processes = 3;
   const data::Dataset data = dataset_of({3, 4, 5, 6});
   const auto of_rank = [&](int64_t rank) {
-    return make_schedule(config, architecture_with(0), data, {}, {.step = 1, .position = {.index = 3}}, kAll, rank);
+    return make_schedule(arch::resolve(config, architecture_with(0)), data, {}, {.step = 1, .position = {.index = 3}},
+                         kAll, rank);
   };
   EXPECT_EQ(of_rank(0).steps, (std::vector<StepShape>{{{1, 6, 5}}}));
   EXPECT_THAT(of_rank(0).of_all, ElementsAre(1));
@@ -94,7 +96,7 @@ TEST(Schedule, KnowsWhichStepsAreNotSharedEvenly) {
   config.num_processes = 4;
   const data::Dataset data = dataset_of(std::vector<int64_t>(15, 3));
   const auto of_rank = [&](int64_t rank, int64_t played) {
-    return make_schedule(config, architecture_with(0), data, {}, {}, played, rank);
+    return make_schedule(arch::resolve(config, architecture_with(0)), data, {}, {}, played, rank);
   };
   const BatchShape batch{1, 3, 2};
   const Schedule most = of_rank(0, kAll), least = of_rank(3, kAll);
@@ -109,8 +111,8 @@ TEST(Schedule, KnowsWhichStepsAreNotSharedEvenly) {
   // Of 6 micro-batches of rank 1 in an only step, where rank 0 has 7, three are played: 2 x 3 of 2 x 6 are not.
   config = config_of(1, 8, 20);
   config.num_processes = 2;
-  const Schedule begun =
-      make_schedule(config, architecture_with(0), dataset_of(std::vector<int64_t>(13, 3)), {}, {}, kLittle, 1);
+  const Schedule begun = make_schedule(arch::resolve(config, architecture_with(0)),
+                                       dataset_of(std::vector<int64_t>(13, 3)), {}, {}, kLittle, 1);
   EXPECT_EQ(begun.steps.front(), (StepShape{batch, batch, batch}));
   EXPECT_EQ(begun.of_all.front(), 7);
 }
@@ -122,7 +124,7 @@ TEST(Schedule, KnowsWhereOthersAloneEndAnEvaluation) {
   config.eval_strategy = config::Cadence::kEpoch;
   const auto others_do = [&](int64_t rank, const data::Dataset& validation) {
     const Schedule schedule =
-        make_schedule(config, architecture_with(0), dataset_of({3, 3, 3}), validation, {}, kAll, rank);
+        make_schedule(arch::resolve(config, architecture_with(0)), dataset_of({3, 3, 3}), validation, {}, kAll, rank);
     EXPECT_THAT(schedule.events, Contains(Schedule::kEvaluation));
     return schedule.others_evaluate_one_more;
   };
@@ -137,7 +139,7 @@ TEST(Schedule, KnowsWhereOthersAloneEndAnEvaluation) {
 TEST(Schedule, OfEqualStepsIsShortHoweverLongTheRun) {
   config::RunConfig config = in_order(1, 1);
   config.max_steps = 50'000;
-  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({7, 7}), {}, {}, 4);
+  const Schedule schedule = make_schedule(arch::resolve(config, architecture_with(0)), dataset_of({7, 7}), {}, {}, 4);
   EXPECT_EQ(schedule.steps.size(), 1u);
   EXPECT_LT(schedule.events.size(), 50'000u);
   EXPECT_FALSE(schedule.all_events);
@@ -149,7 +151,7 @@ TEST(Schedule, OfALongRaggedRunHasItsFirstStepsAndItsMaxima) {
   const data::Dataset data = ragged(10'000, 900);
   const std::vector<StepShape> steps = step_shapes(config, data);
   for (const int64_t played : {kLittle, int64_t{2'000}}) {
-    const Schedule schedule = make_schedule(config, architecture_with(0), data, {}, {}, played);
+    const Schedule schedule = make_schedule(arch::resolve(config, architecture_with(0)), data, {}, {}, played);
     EXPECT_FALSE(schedule.all_shapes);
     EXPECT_LE(schedule.steps.size(), 200u);
     EXPECT_EQ(schedule.steps[0].front(), steps[0].front());
@@ -168,7 +170,7 @@ TEST(Schedule, OfALongRaggedRunHasItsFirstStepsAndItsMaxima) {
 // Kernels, and an allocator's pool of small blocks, are chosen by size: a small batch may need what no large one does.
 TEST(Schedule, OfALongRaggedRunHasBatchesOfEachSize) {
   const Schedule schedule =
-      make_schedule(config_of(1, 1, 1), architecture_with(0), ragged(5'000, 1'000), {}, {}, 2'000);
+      make_schedule(arch::resolve(config_of(1, 1, 1), architecture_with(0)), ragged(5'000, 1'000), {}, {}, 2'000);
   for (const int64_t size : {128, 256, 512, 1'000}) {
     EXPECT_TRUE(std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](const StepShape& step) {
       return step.front().length <= size && step.front().length > size * 3 / 4;
@@ -183,7 +185,8 @@ TEST(Schedule, OfALongRaggedRunHasTheLargestBatchOfEachNumberOfRows) {
   for (int i = 0; i < 1'500; ++i) lengths.push_back(100 + static_cast<int64_t>(random() % 30));
   lengths.insert(lengths.end(), 9, 129);
   for (const int64_t played : {kLittle, int64_t{300}}) {
-    const Schedule schedule = make_schedule(in_order(5, 1), architecture_with(0), dataset_of(lengths), {}, {}, played);
+    const Schedule schedule =
+        make_schedule(arch::resolve(in_order(5, 1), architecture_with(0)), dataset_of(lengths), {}, {}, played);
     EXPECT_FALSE(schedule.all_shapes);
     EXPECT_THAT(schedule.steps, Contains(StepShape{{5, 129, 5 * 128}}));
     EXPECT_THAT(schedule.steps, Contains(StepShape{{4, 129, 4 * 128}}));
@@ -194,8 +197,8 @@ TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
   config::RunConfig config = config_of(1, 1, 1);
   config.eval_strategy = config::Cadence::kSteps;
   config.eval_steps = 100;
-  const Schedule schedule = make_schedule(config, architecture_with(0), ragged(3'000, 500), ragged(500, 700),
-                                          {.evaluation_due = true}, kLittle);
+  const Schedule schedule = make_schedule(arch::resolve(config, architecture_with(0)), ragged(3'000, 500),
+                                          ragged(500, 700), {.evaluation_due = true}, kLittle);
   EXPECT_EQ(schedule.events.front(), Schedule::kEvaluation);
   EXPECT_EQ(schedule.events.back(), Schedule::kEvaluation);
   EXPECT_LT(schedule.evaluation.size(), 100u);
@@ -205,8 +208,8 @@ TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
 TEST(Schedule, OfALongRunThatEvaluatesBeforeItsFirstStepAloneDoesNotEvaluateAtTheEnd) {
   config::RunConfig config = config_of(1, 1, 1);
   config.eval_strategy = config::Cadence::kNo;
-  const Schedule schedule = make_schedule(config, architecture_with(0), ragged(3'000, 500), ragged(50, 70),
-                                          {.evaluation_due = true}, kLittle);
+  const Schedule schedule = make_schedule(arch::resolve(config, architecture_with(0)), ragged(3'000, 500),
+                                          ragged(50, 70), {.evaluation_due = true}, kLittle);
   EXPECT_FALSE(schedule.all_shapes);
   EXPECT_EQ(schedule.events.front(), Schedule::kEvaluation);
   EXPECT_EQ(std::count(schedule.events.begin(), schedule.events.end(), Schedule::kEvaluation), 1);
@@ -249,8 +252,8 @@ TEST(Frontier, TellsSizesApartBySourcesToo) {
 }
 
 TEST(Schedule, OfPairsKeepsTheirSources) {
-  const Schedule schedule =
-      make_schedule(in_order(1, 1), architecture_with(0), testing::pairs_of({{5, 2}, {3, 4}}), {}, {}, kAll);
+  const Schedule schedule = make_schedule(arch::resolve(in_order(1, 1), architecture_with(0)),
+                                          testing::pairs_of({{5, 2}, {3, 4}}), {}, {}, kAll);
   EXPECT_EQ(schedule.steps, (std::vector<StepShape>{{{1, 2, 2, {}, 5}}, {{1, 4, 4, {}, 3}}}));
 }
 

@@ -74,14 +74,17 @@ TEST(LargestBatch, IsAsLongAsTheRunTakesSamples) {
   config::RunConfig config = config_of(3, 1, 1);
   config.max_length = 20;
   arch::Architecture decoder, encoder;
+  decoder.layers.resize(1);
+  encoder.layers.resize(2);
   encoder.encoder = arch::Encoder{1, 0};
-  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20));
-  EXPECT_EQ(largest_batch(config, encoder), (BatchShape{3, 20, 60, {}, 20})) << "targets as long as sources";
+  EXPECT_EQ(largest_batch(arch::resolve(config, decoder)), whole_batch(3, 20));
+  EXPECT_EQ(largest_batch(arch::resolve(config, encoder)), (BatchShape{3, 20, 60, {}, 20}))
+      << "targets as long as sources";
   config.max_target_length = 7;
-  EXPECT_EQ(largest_batch(config, encoder), (BatchShape{3, 7, 21, {}, 20}));
-  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20));
+  EXPECT_EQ(largest_batch(arch::resolve(config, encoder)), (BatchShape{3, 7, 21, {}, 20}));
+  EXPECT_EQ(largest_batch(arch::resolve(config, decoder)), whole_batch(3, 20));
   config.packing = true;
-  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20, true));
+  EXPECT_EQ(largest_batch(arch::resolve(config, decoder)), whole_batch(3, 20, true));
 }
 
 TEST(LargestBatch, IsPaddedAsTheRunsAre) {
@@ -90,21 +93,24 @@ TEST(LargestBatch, IsPaddedAsTheRunsAre) {
   config.max_length = 20;
   config.pad_to_multiple_of = 16;
   arch::Architecture decoder, encoder;
+  decoder.layers.resize(1);
+  encoder.layers.resize(1);
   encoder.encoder.emplace();
-  EXPECT_EQ(largest_batch(config, decoder), (BatchShape{3, 32, 57}));
-  EXPECT_EQ(largest_batch(config, encoder), (BatchShape{3, 32, 60, {}, 32}));
+  EXPECT_EQ(largest_batch(arch::resolve(config, decoder)), (BatchShape{3, 32, 57}));
+  EXPECT_EQ(largest_batch(arch::resolve(config, encoder)), (BatchShape{3, 32, 60, {}, 32}));
   config.packing = true;
-  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20, true));
+  EXPECT_EQ(largest_batch(arch::resolve(config, decoder)), whole_batch(3, 20, true));
 }
 
 TEST(LargestBatch, IsRefusedBeyondLearnedPositions) {
   config::RunConfig config = config_of(3, 1, 1);
   arch::Architecture learned;
+  learned.layers.resize(1);
   learned.learned_positions = true;
   learned.max_position_embeddings = config.max_length = 1024;
-  EXPECT_EQ(largest_batch(config, learned), whole_batch(3, 1024));
+  EXPECT_EQ(largest_batch(arch::resolve(config, learned)), whole_batch(3, 1024));
   config.max_length = 2048;
-  EXPECT_THAT([&] { largest_batch(config, learned); },
+  EXPECT_THAT([&] { largest_batch(arch::resolve(config, learned)); },
               ThrowsMessage<UsageError>(AllOf(HasSubstr("max_length: 2048"), HasSubstr("set max_length: 1024"))));
 }
 

@@ -63,7 +63,7 @@ TEST_F(LoopTest, ASignalSavesWithinOneStep) {
   config::RunConfig config = this->config("signalled");
   config.save_strategy = config::Cadence::kNo;
   const schedule::RunInputs inputs = open_inputs(config);
-  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+  Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
   Observer observer;
   observer.on_step = [](const StepReport& report) {
@@ -82,7 +82,7 @@ TEST_F(LoopTest, ATerminalOrAReaderThatGoesAwaySaves) {
     config::RunConfig config = this->config("gone" + std::to_string(first) + "-" + std::to_string(second));
     config.save_strategy = config::Cadence::kNo;
     const schedule::RunInputs inputs = open_inputs(config);
-    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+    Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&, first = first, second = second](const StepReport&) {
@@ -140,7 +140,7 @@ TEST_F(LoopTest, AFailedSaveCostsTheCheckpointAlone) {
       if (report.step == 5) fs::rename(file, aside);  // a checkpoint holds a copy
       if (report.step == 8) fs::rename(aside, file);
     };
-    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+    Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
     ::testing::internal::CaptureStderr();
     const RunResult result = train::run(config, inputs, trainer, std::nullopt, observer);
@@ -165,7 +165,7 @@ TEST_F(LoopTest, WhatGoesBesideTheWeightsDoesNotHoldThemUp) {
   observer.on_step = [&](const StepReport& report) {
     if (report.step == 16) fs::remove(folder_ / "model" / "config.json");
   };
-  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+  Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
   try {
     train::run(config, inputs, trainer, std::nullopt, observer);
@@ -188,7 +188,7 @@ TEST_F(LoopTest, AFolderThatIsRemovedIsMadeAgain) {
   observer.on_step = [&](const StepReport& report) {
     if (report.step == 10 || report.step == 16) fs::remove_all(config.output_dir);
   };
-  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+  Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
   EXPECT_THAT(train::run(config, inputs, trainer, std::nullopt, observer).failures, ::testing::IsEmpty());
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "model.safetensors"));
@@ -218,7 +218,7 @@ TEST_F(LoopTest, WhatCannotStartEndsTheRunBeforeTheFirstStep) {
   Observer observer;
   observer.on_start = [] { throw Error("the log cannot be written"); };
   observer.on_step = [&](const StepReport& report) { steps = report.step; };
-  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+  Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
   EXPECT_THROW(train::run(config, inputs, trainer, std::nullopt, observer), Error);
   EXPECT_EQ(steps, 0);
@@ -268,7 +268,7 @@ TEST_F(LoopTest, ResumingTakesNoMoreMemoryThanStarting) {
   config.resume_from_checkpoint = "auto";
   const schedule::RunInputs inputs = open_inputs(config);
   const auto loaded = [&](bool resumes) {
-    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+    Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
     trainer.model().initialise(7);
     if (resumes) {

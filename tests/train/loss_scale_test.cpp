@@ -36,7 +36,8 @@ config::RunConfig config_in(Type type) {
 }
 
 std::unique_ptr<Trainer> trainer_of(const config::RunConfig& config, const arch::Architecture& architecture) {
-  auto trainer = std::make_unique<Trainer>(config, architecture, 4096, Placement{at::kCPU, &cpu_ledger(), nullptr});
+  auto trainer =
+      std::make_unique<Trainer>(arch::resolve(config, architecture), 4096, Placement{at::kCPU, &cpu_ledger(), nullptr});
   trainer->model().initialise(7);
   trainer->loaded();
   return trainer;

@@ -164,7 +164,7 @@ TEST_F(NotFinite, ARunThatEndsOnSkippedStepsFailsAndSoDoesOneThatGoesOnFromItsEn
   };
   for (const bool resumed : {false, true}) {
     const schedule::RunInputs inputs = open_inputs(config);
-    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+    Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&](const StepReport& report) {

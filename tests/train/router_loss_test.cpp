@@ -23,7 +23,7 @@ arch::Architecture with_experts(double coefficient) {
 }
 
 std::unique_ptr<Trainer> trainer_with(double coefficient) {
-  auto trainer = std::make_unique<Trainer>(tiny_config(), with_experts(coefficient), 4096,
+  auto trainer = std::make_unique<Trainer>(arch::resolve(tiny_config(), with_experts(coefficient)), 4096,
                                            Placement{at::kCPU, &cpu_ledger(), nullptr});
   trainer->model().initialise(7);
   trainer->loaded();

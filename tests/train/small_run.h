@@ -64,7 +64,8 @@ class SmallRun : public ::testing::Test {
   // Runs to the end, or until the signal comes during a step.
   RunResult run_until_signal(const config::RunConfig& config, int64_t step, int signal = SIGTERM) const {
     const schedule::RunInputs inputs = open_inputs(config);
-    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4, {at::kCPU, &cpu_ledger(), nullptr});
+    Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
+                    {at::kCPU, &cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&](const StepReport& report) {
       if (report.step == step) raise(signal);
@@ -76,7 +77,8 @@ class SmallRun : public ::testing::Test {
   RunResult run(const config::RunConfig& config, int64_t stop_after = -1, std::vector<StepReport>* reports = nullptr,
                 std::vector<EvaluationReport>* evaluations = nullptr) const {
     const schedule::RunInputs inputs = open_inputs(config);
-    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4, {at::kCPU, &cpu_ledger(), nullptr});
+    Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
+                    {at::kCPU, &cpu_ledger(), nullptr});
     Observer observer;
     observer.state = [] { return ObserverState{{"kept", 7}}; };
     observer.on_step = [&](const StepReport& report) {

@@ -97,7 +97,8 @@ TEST(Trainer, ChunksLeaveTheLossAndTheGradientsAlone) {
         std::vector<at::Tensor> moments;
         for (const int64_t chunk : {0, 1, 7, 1000}) {
           config.loss_chunk_size = chunk;
-          Trainer trainer(config, architecture, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
+          Trainer trainer(arch::resolve(config, architecture), 4096,
+                          Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
           trainer.model().initialise(7);
           trainer.loaded();
           const double evaluated = trainer.evaluate(batches).loss, trained = trainer.step(batches, 1e-3).loss;

@@ -23,8 +23,8 @@ std::unique_ptr<Trainer> trainer_of(config::RunConfig config, bool in_backward, 
   config.optimizer_in_backward = in_backward;
   arch::Architecture architecture = testing::tiny_architecture();
   architecture.tie_word_embeddings = tied;
-  auto trainer =
-      std::make_unique<Trainer>(config, architecture, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
+  auto trainer = std::make_unique<Trainer>(arch::resolve(config, architecture), 4096,
+                                           Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
   trainer->model().initialise(7);
   trainer->loaded();
   return trainer;

@@ -16,9 +16,10 @@ Json predict_sample(const Json& request) {
        play::testing::analytic_sample(request.at("seed").get<uint64_t>(), request.at("count").get<size_t>())) {
     run.config.cuda_kernels = request.value("cuda_kernels", false);
     const train::Placement placement = {at::Device(at::kCUDA, 0), &cuda.ledger(), &cuda};
-    const std::string kernel = play::attention_kernel(run.config, run.architecture, placement.device);
+    const std::string kernel = play::attention_kernel(arch::resolve(run.config, run.architecture), placement.device);
     const plan::Workload workload = play::testing::workload_of(run);
-    const memory::Memory memory = play::dry_run(run.config, run.architecture, nullptr, workload, placement).memory;
+    const memory::Memory memory =
+        play::dry_run(arch::resolve(run.config, run.architecture), nullptr, workload, placement).memory;
     rows.push_back({{"name", run.name}, {"attention_kernel", kernel}, {"memory", memory::to_json(memory)}});
     cuda.start_over();
   }

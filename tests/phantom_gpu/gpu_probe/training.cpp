@@ -95,7 +95,7 @@ Json play_training(const Json& request) {
   Json ends = Json::array();
   bool last_steps_equal = false;
   {
-    train::Trainer trainer(config_of(request), architecture_named(request.at("shape")), rows * length,
+    train::Trainer trainer(arch::resolve(config_of(request), architecture_named(request.at("shape"))), rows * length,
                            {.device = at::Device(at::kCUDA, 0), .ledger = &cuda.ledger(), .cuda = &cuda});
     trainer.model().initialise(1);
     trainer.loaded();
