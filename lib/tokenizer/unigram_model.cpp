@@ -1,5 +1,8 @@
 // Unigram behind Metaspace.
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "tokenizer/json_part.h"
@@ -63,6 +66,28 @@ void UnigramModel::encode(std::string_view text, bool at_start, Workspace& works
   }
 }
 
+// Hugging Face's tokenizers take a number's digits for a whole number and divide it by its power of ten, which is not
+// always the nearest double; where sums of scores are equal but for rounding, the segmentation follows.
+double score_of(const Json& number) {
+  const double nearest = number.get<double>();
+  std::array<char, 32> text{};
+  std::to_chars(text.data(), text.data() + text.size() - 1, std::abs(nearest), std::chars_format::scientific);
+  uint64_t digits = 0;
+  int exponent = 0, behind_point = 0;
+  const char* at = text.data();
+  for (; *at != 'e' && *at != 0; ++at) {
+    if (*at == '.') continue;
+    digits = 10 * digits + static_cast<uint64_t>(*at - '0');
+    behind_point += at > text.data() ? 1 : 0;
+  }
+  if (*at == 0) return nearest;
+  std::from_chars(at[1] == '+' ? at + 2 : at + 1, text.data() + text.size(), exponent);
+  exponent -= behind_point;
+  if (std::abs(exponent) > 300) return nearest;
+  const double power = std::pow(10.0, std::abs(exponent)), whole = static_cast<double>(digits);
+  return std::copysign(exponent < 0 ? whole / power : whole * power, nearest);
+}
+
 UnigramVocabulary read_vocabulary(const Json& model, const std::string& where) {
   UnigramVocabulary vocabulary;
   const Json& list = list_of(model, "vocab", where);
@@ -72,7 +97,7 @@ UnigramVocabulary read_vocabulary(const Json& model, const std::string& where) {
       throw Error(where + ".vocab[" + std::to_string(i) + "]: expected a token and its score");
     }
     vocabulary.pieces.push_back(token[0].get<std::string>());
-    vocabulary.scores.push_back(token[1].get<double>());
+    vocabulary.scores.push_back(score_of(token[1]));
   }
   const Json* unknown = find_key(model, "unk_id");
   if (unknown == nullptr || !unknown->is_number_unsigned() || unknown->get<uint64_t>() >= list.size()) {

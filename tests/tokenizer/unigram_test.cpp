@@ -111,6 +111,18 @@ TEST_F(T5Folder, GivesThePlacesOfTokens) {
   EXPECT_EQ(encoding.begins[sentinel], static_cast<int64_t>(text.find('<')));
 }
 
+// T5's own scores of "▁", "g" and "gg": read as the nearest doubles, all three segmentations have the same sum.
+TEST_F(T5Folder, RoundsScoresAsHuggingFace) {
+  Json& vocabulary = json_["model"]["vocab"];
+  const auto mark =
+      std::find_if(vocabulary.begin(), vocabulary.end(), [](const Json& token) { return token[0] == "▁"; });
+  const auto mark_id = static_cast<int32_t>(mark - vocabulary.begin());
+  vocabulary[mark_id][1] = -2.0122928619384766;
+  vocabulary[998] = {"ð", -7.407997131347656};
+  vocabulary[999] = {"ðð", -10.809488296508789};
+  EXPECT_THAT(open()->encode("ððððð"), ElementsAre(mark_id, 999, 999, 998));
+}
+
 Unigram make(std::vector<std::pair<std::string, double>> tokens) {
   UnigramVocabulary vocabulary;
   for (auto& [piece, score] : tokens) {
