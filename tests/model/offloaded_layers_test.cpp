@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "arch/parameter_table.h"
+#include "arch/run.h"
 #include "model/decoder.h"
 
 namespace fathom::model {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "arch/parameter_table.h"
+#include "arch/run.h"
 #include "arch/storage_schemes.h"
 #include "base/error.h"
 #include "model/decoder.h"

@@ -92,7 +92,7 @@ class RecordedSegmentsTest : public ::testing::TestWithParam<bool> {
   at::Tensor v_ = at::full({3}, 0.5).set_requires_grad(true);
   at::Tensor anchor_ = at::empty({0}).set_requires_grad(true);
   RecordedSegments::Segment segment_ = [this](const at::Tensor& x_TD) { return gpu_.product(x_TD); };
-  RecordedSegments segments_{gpu_, {v_, gpu_.w}};
+  RecordedSegments segments_{gpu_, {v_, gpu_.w}, 16};
 };
 
 TEST_P(RecordedSegmentsTest, ComputeAsTheyCameThenRecordThenReplay) {

@@ -417,17 +417,17 @@ TEST(Search, ChangesTheOptimizerOnlyWhereNothingElseFits) {
 // Whatever combination of rows, of whatever run.
 TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
   int64_t seen = 0;
-  std::vector<RunConfig> runs;
-  for (const testing::MatrixRun& each : testing::sample_of_matrix(5, 20)) runs.push_back(each.config);
+  std::vector<arch::Run> runs;
+  for (const testing::MatrixRun& each : testing::sample_of_matrix(5, 20)) {
+    runs.push_back(arch::resolve(each.config, each.architecture));
+  }
   RunConfig rounded;
   rounded.dtype = DType::kBF16;
   ASSERT_TRUE(config::rounds_weights_to_nearest(rounded));
-  runs.push_back(rounded);
-  const arch::Architecture architecture = llama_8b();
-  for (const RunConfig& run : runs) {
-    std::vector<std::pair<RunConfig, size_t>> open = {{run, 0}};
-    const std::vector<Technique> rows =
-        techniques(arch::resolve(run, architecture), target_with(config::Device::kCpu, 0));
+  runs.push_back(arch::resolve(rounded, llama_8b()));
+  for (const arch::Run& run : runs) {
+    std::vector<std::pair<RunConfig, size_t>> open = {{run.config, 0}};
+    const std::vector<Technique> rows = techniques(run, target_with(config::Device::kCpu, 0));
     while (!open.empty()) {
       const auto [partial, from] = open.back();
       open.pop_back();

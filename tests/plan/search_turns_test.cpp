@@ -146,7 +146,9 @@ TEST_F(SearchTurns, TheMostRoomIsThatOfTheSmallest) {
   EXPECT_LE(roomy.best->proof->need, fast.best->proof->need);
   EXPECT_NE(roomy.best->change, UpdateChange::kAnother);
   // Where the last turn has nothing, and of all turns.
-  whole.run.loss_chunk_size = 64;
+  RunConfig chunked = run_;
+  chunked.loss_chunk_size = 64;
+  whole.run = arch::resolve(chunked, architecture_);
   const Advice first = most_room_that_fits(whole, {"method", "loss"});
   ASSERT_TRUE(first.best);
   EXPECT_NE(first.best->turn, Turn::kLast);

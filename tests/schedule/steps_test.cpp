@@ -103,14 +103,13 @@ TEST(LargestBatch, IsPaddedAsTheRunsAre) {
 }
 
 TEST(LargestBatch, IsRefusedBeyondLearnedPositions) {
-  config::RunConfig config = config_of(3, 1, 1);
-  arch::Architecture learned;
-  learned.layers.resize(1);
-  learned.learned_positions = true;
-  learned.max_position_embeddings = config.max_length = 1024;
-  EXPECT_EQ(largest_batch(arch::resolve(config, learned)), whole_batch(3, 1024));
-  config.max_length = 2048;
-  EXPECT_THAT([&] { largest_batch(arch::resolve(config, learned)); },
+  arch::Run learned;
+  learned.config = config_of(3, 1, 1);
+  learned.architecture.learned_positions = true;
+  learned.architecture.max_position_embeddings = learned.config.max_length = 1024;
+  EXPECT_EQ(largest_batch(learned), whole_batch(3, 1024));
+  learned.config.max_length = 2048;
+  EXPECT_THAT([&] { largest_batch(learned); },
               ThrowsMessage<UsageError>(AllOf(HasSubstr("max_length: 2048"), HasSubstr("set max_length: 1024"))));
 }
 
