@@ -44,8 +44,6 @@ struct ParameterSettings {
   std::optional<quant::Scheme> fake_scheme = {};  // to which projections are rounded while they are trained
   std::optional<LoraOptions> lora = {};           // set: the base is frozen, but for its modules_to_save
 };
-// Throws UsageError as storage_schemes.h does.
-ParameterSettings parameter_settings(const Architecture& architecture, const config::RunConfig& run);
 
 struct ParameterRow {
   ParameterSpec spec;  // of step sizes and adapters too: PEFT's "model.layers.0.self_attn.q_proj.lora_A.weight"
@@ -81,11 +79,6 @@ struct ParameterTable {
 
 // Throws UsageError for a target or a module to save that matches nothing, and for a module that is both.
 ParameterTable parameter_table(const Architecture& architecture, const ParameterSettings& settings);
-ParameterTable parameter_table(const Architecture& architecture, const config::RunConfig& run);
-
-// Throws UsageError for a run that would train, or draw at random, what its folder stores in codes.
-void refuse_training_codes(const Architecture& architecture, const config::RunConfig& run,
-                           const ParameterTable& parameters);
 
 // "model.layers.0.mlp.up_proj.int4_log_steps" of "model.layers.0.mlp.up_proj.weight": the name under which the
 // logarithms of its step sizes are trained and saved, in FP32.
