@@ -138,7 +138,8 @@ TEST_F(LostWork, AnotherSpellingOfAPathIsTheSameRun) {
   for (const std::string& path : {std::string("./data.jsonl"), (folder_ / "data.jsonl").string()}) {
     const Outcome outcome = go_on(logs, "train_file=" + path);
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
-    EXPECT_THAT(outcome.errors, HasSubstr("train_file: " + path + " (there data.jsonl): what is read there is the same"));
+    EXPECT_THAT(outcome.errors,
+                HasSubstr("train_file: " + path + " (there data.jsonl): what is read there is the same"));
     EXPECT_EQ(bits("out"), bits("whole"));
   }
   write_ids("data.jsonl", 21);
