@@ -131,11 +131,9 @@ plan::Plan plan_for_cpu(const play::Subject& subject, int64_t processes_here) {
 
 arch::Run planned_run(const arch::Run& run, const data::Dataset& dataset) {
   const config::RunConfig planned = schedule::without_late_evaluations(run.config, dataset);
-  if (planned.eval_strategy != run.config.eval_strategy) {
-    log_warning(
-        "the run ends before step " + std::to_string(schedule::evaluation_steps(run.config)) +
-        ", after which it would be evaluated for the first time: lower eval_steps, or set eval_strategy: epoch");
-  }
+  if (planned.eval_strategy == run.config.eval_strategy) return run;
+  log_warning("the run ends before step " + std::to_string(schedule::evaluation_steps(run.config)) +
+              ", after which it would be evaluated for the first time: lower eval_steps, or set eval_strategy: epoch");
   return arch::resolve(planned, run.architecture);
 }
 

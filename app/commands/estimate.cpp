@@ -120,10 +120,7 @@ int print_attention(const Estimate& invocation, const Session& session, const ar
 
 int print_kernels(const Estimate& invocation, const arch::Run& run, const schedule::RunInputs& inputs,
                   const std::optional<config::GpuSpec>& gpu) {
-  if (run.config.num_processes > 1 && run.config.strategy == config::Strategy::kAuto) {
-    throw UsageError("--kernels of several processes: how they share the model is not said",
-                     "add strategy=ddp or strategy=fsdp");
-  }
+  refuse_open_strategy("--kernels", run.config);
   const play::Subject subject{run, *inputs.folder,
                               estimated_workload(run, inputs, schedule::played_on(gpu.has_value()))};
   const plan::KernelList list = [&] {
@@ -220,6 +217,12 @@ int run_estimate(const Estimate& invocation) {
 const InEngine<run_estimate> kEstimate;
 
 }  // namespace
+
+void refuse_open_strategy(const std::string& option, const config::RunConfig& config) {
+  if (config.num_processes == 1 || config.strategy != config::Strategy::kAuto) return;
+  throw UsageError(option + " of several processes: how they share the model is not said",
+                   "add strategy=ddp or strategy=fsdp");
+}
 
 plan::Workload estimated_workload(const arch::Run& run, const schedule::RunInputs& inputs, int64_t played) {
   if (inputs.train.empty()) return full_batches(run);

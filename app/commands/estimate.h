@@ -141,6 +141,8 @@ class Estimate final : public Invocation {
   }
 };
 
+// Throws UsageError where strategy: auto leaves open how several processes share the model, and `option` needs it said.
+void refuse_open_strategy(const std::string& option, const config::RunConfig& config);
 // What a run without data or with these plays: batches of max_length, accumulated as the config says, or the data's.
 // played: as schedule::make_schedule has it.
 plan::Workload estimated_workload(const arch::Run& run, const schedule::RunInputs& inputs, int64_t played);

@@ -43,9 +43,7 @@ config::RunConfig config_of(const Estimate& invocation, const Settings& settings
   config::RunConfig run = invocation.is_model
                               ? config::config_of_model(invocation.config.model_name_or_path, all)
                               : config::load_config(invocation.words.subject, all, config::Purpose::kEstimate);
-  if (run.num_processes > 1 && run.strategy == config::Strategy::kAuto) {
-    throw UsageError("--each: how the processes share the model is not said", "add strategy=ddp or strategy=fsdp");
-  }
+  refuse_open_strategy("--each", run);
   run.model_name_or_path = invocation.config.model_name_or_path;
   run.cuda_kernels = invocation.config.cuda_kernels;
   return run;

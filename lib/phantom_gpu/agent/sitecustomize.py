@@ -44,6 +44,12 @@ def preloaded():
     return [each for each in os.environ.get("LD_PRELOAD", "").split(":") if each]
 
 
+def missing_stubs(spec):
+    """The folder of stubs that a torch needs and this process has not; "" where it has them, or there are none."""
+    folder = stubs_for(spec)
+    return "" if folder and os.path.join(folder, "libcuda.so.1") in preloaded() else folder
+
+
 def start_over_with(folder):
     """This Python again, with stubs in the place of CUDA's libraries: the dynamic loader takes them as it starts."""
     libraries = sorted(glob.glob(os.path.join(glob.escape(folder), "lib*.so.*")))
@@ -76,8 +82,7 @@ class Watcher:
         execute = spec.loader.exec_module
 
         def exec_module(module):
-            stubs = stubs_for(spec)
-            if stubs and os.path.join(stubs, "libcuda.so.1") not in preloaded():
+            if missing_stubs(spec):
                 tell("late")
                 raise ImportError("fathom phantom: this torch lies where Python did not look for it as it started; "
                                   "name its folder in PYTHONPATH")
@@ -98,8 +103,8 @@ class Watcher:
 sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != HERE]
 if SETTINGS.get("FATHOM_PHANTOM_REPORT"):
     tell("agent")
-    _stubs = stubs_for(importlib.machinery.PathFinder.find_spec("torch"))
-    if _stubs and os.path.join(_stubs, "libcuda.so.1") not in preloaded():
+    _stubs = missing_stubs(importlib.machinery.PathFinder.find_spec("torch"))
+    if _stubs:
         start_over_with(_stubs)
     sys.meta_path.insert(0, Watcher)
 
