@@ -5,8 +5,9 @@
 // FATHOM_KILL_COUNT=/some/file makes it write the counts there when the process ends, with its RANK behind the name.
 //
 // "fail:7:/absolute/folder" makes the seventh of all calls there fail that change files (and "from:7:…" all from the
-// seventh on), with the number FATHOM_KILL_ERRNO, a write after half of it; with FATHOM_KILL_SIGNAL=15 the process gets
-// that signal, too, and with FATHOM_KILL_RANK=1 it is the process alone whose RANK that is.
+// seventh on), with the number FATHOM_KILL_ERRNO, a write after half of it, and a removal with ENOENT after all of it,
+// as where another process was quicker; with FATHOM_KILL_SIGNAL=15 the process gets that signal, too, and with
+// FATHOM_KILL_RANK=1 it is the process alone whose RANK that is.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -186,12 +187,16 @@ ssize_t pwrite64(int descriptor, const void* data, size_t size, off_t offset) {
 }
 
 // What the C library has under this name, with these arguments, unless the call is to fail.
-#define WATCHED(result, name, parameters, arguments, inside, operation) \
-  result name parameters {                                              \
-    static result(*real) parameters;                                    \
-    if (real == NULL) real = (result(*) parameters)next(#name);         \
-    if ((inside) && fails(operation)) return -1;                        \
-    return real arguments;                                              \
+#define WATCHED(result, name, parameters, arguments, inside, operation)      \
+  result name parameters {                                                   \
+    static result(*real) parameters;                                         \
+    if (real == NULL) real = (result(*) parameters)next(#name);              \
+    if ((inside) && fails(operation)) {                                      \
+      if ((operation) == kUnlink && failure == ENOENT) (void)real arguments; \
+      errno = failure;                                                       \
+      return -1;                                                             \
+    }                                                                        \
+    return real arguments;                                                   \
   }
 
 WATCHED(ssize_t, writev, (int descriptor, const struct iovec* parts, int count), (descriptor, parts, count),
