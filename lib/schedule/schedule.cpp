@@ -200,6 +200,22 @@ class Scheduler {
     return by;
   }
 
+  // As it is, where all of it is no more than `work`.
+  void represent_evaluation(Schedule& schedule, int64_t work) const {
+    const bool listed = whole_.evaluation_order.size() < kMostEvents;
+    if (listed && 2 * std::ssize(whole_.evaluation) / 3 <= work) {
+      schedule.evaluation = whole_.evaluation;
+      schedule.evaluation_order = whole_.evaluation_order;
+      return;
+    }
+    Frontier batches(traits_, Frontier::Within::kSize);
+    for (const BatchShape& batch : whole_.evaluation) batches.add(batch);
+    for (const Frontier::Member& member : batches.members()) {
+      schedule.evaluation_order.push_back(static_cast<int32_t>(schedule.evaluation.size()));
+      schedule.evaluation.push_back(member.shape);
+    }
+  }
+
   // Every shape of every step is one of these, or covered by one of these that a step treats alike.
   Schedule representatives() const {
     Schedule schedule;
@@ -207,18 +223,13 @@ class Scheduler {
     schedule.extent = whole_.extent;
     schedule.answers = whole_.answers;
     schedule.others_evaluate_one_more = whole_.others_evaluate_one_more;
-    Frontier batches(traits_, Frontier::Within::kSize);
-    for (const BatchShape& batch : whole_.evaluation) batches.add(batch);
-    for (const Frontier::Member& member : batches.members()) {
-      schedule.evaluation_order.push_back(static_cast<int32_t>(schedule.evaluation.size()));
-      schedule.evaluation.push_back(member.shape);
-    }
     Representatives steps = represented(by_size_, Frontier::Within::kSize);
     if (steps.work() > most_work_) steps = represented(by_rows_, Frontier::Within::kRows);
     // The last one finds all that the steps before it left; what is recorded behind it is not among that.
     std::vector<int64_t> evaluations;
     if (first_evaluation_) evaluations.push_back(*first_evaluation_);
     if (evaluations_ > 1) evaluations.push_back(recordings_ ? last_evaluation_ : events_);
+    represent_evaluation(schedule, most_work_ - steps.work());
     size_t evaluated = 0;
     const auto evaluate_before = [&](int64_t event) {
       for (; evaluated < evaluations.size() && evaluations[evaluated] <= event; ++evaluated) {

@@ -204,6 +204,20 @@ TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
   EXPECT_LT(schedule.evaluation.size(), 100u);
 }
 
+// After a smaller batch an allocator may reserve less for the largest one than for it alone, or more.
+TEST(Schedule, OfALongRunPlaysAShortEvaluationAsItIs) {
+  config::RunConfig config = config_of(1, 1, 1);
+  config.per_device_eval_batch_size = 1;
+  const auto made = [&](int64_t played) {
+    return make_schedule(arch::resolve(config, architecture_with(0)), ragged(3'000, 900), dataset_of({801, 803, 801}),
+                         {.evaluation_due = true}, played);
+  };
+  EXPECT_FALSE(made(3'000).all_shapes);
+  EXPECT_EQ(made(3'000).evaluation, (std::vector<BatchShape>{{1, 801, 800}, {1, 803, 802}}));
+  EXPECT_THAT(made(3'000).evaluation_order, ElementsAre(0, 1, 0));
+  EXPECT_EQ(made(kLittle).evaluation, (std::vector<BatchShape>{{1, 803, 802}}));
+}
+
 // What a library takes during the first step would be in an evaluation after it, and is in none of the run's.
 TEST(Schedule, OfALongRunThatEvaluatesBeforeItsFirstStepAloneDoesNotEvaluateAtTheEnd) {
   config::RunConfig config = config_of(1, 1, 1);
