@@ -1,7 +1,20 @@
+# fathom_precompiled_header(NAME [LINK libraries...]): cmake/NAME_header.h as the target fathom_NAME_header, to be reused.
 # fathom_room(NAME [TORCH] [LINK libraries...]): the static library fathom_NAME from lib/NAME/*.cpp.
 # TORCH rooms compile against LibTorch with the shared precompiled header, and the global property fathom_torch_rooms names
 # them; the others never see a torch header.
 # fathom_room_tests(NAME): the GoogleTest binary NAME_test from tests/NAME/*_test.cpp, where the folder exists.
+# fathom_compile_tests(TARGET): compiles tests without LibTorch with their precompiled header and at -O1: what has to run fast lies in
+# rooms.
+function(fathom_precompiled_header name)
+  cmake_parse_arguments(HEADER "" "" "LINK" ${ARGN})
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}_header.cpp" CONTENT "// Only carries the precompiled header.\n")
+  add_library(fathom_${name}_header OBJECT "${PROJECT_BINARY_DIR}/${name}_header.cpp")
+  target_link_libraries(fathom_${name}_header PRIVATE ${HEADER_LINK} fathom_warnings)
+  target_precompile_headers(fathom_${name}_header PRIVATE "${PROJECT_SOURCE_DIR}/cmake/${name}_header.h")
+  set_target_properties(fathom_${name}_header PROPERTIES
+    CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/cmake/make_header.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
+endfunction()
+
 function(fathom_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/lib/${name}/*.cpp")
@@ -12,6 +25,16 @@ function(fathom_room name)
     target_link_libraries(fathom_${name} PUBLIC fathom::torch_cpu)
     target_precompile_headers(fathom_${name} REUSE_FROM fathom_torch_header)
     set_property(GLOBAL APPEND PROPERTY fathom_torch_rooms fathom_${name})
+  endif()
+endfunction()
+
+function(fathom_compile_tests target)
+  target_precompile_headers(${target} REUSE_FROM fathom_tests_header)
+  # -fPIC instead of the -fPIE of executables: the precompiled header was made with it.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC $<$<CONFIG:Release>:-O1>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overread)  # more false alarms in std::string
   endif()
 endfunction()
 
@@ -31,7 +54,9 @@ function(fathom_room_tests name)
     set(room fathom_ledger)
   endif()
   target_link_libraries(${name}_test PRIVATE ${room} ${TEST_LINK} GTest::gmock GTest::gtest_main fathom_warnings)
-  if(TEST_TORCH)
+  if(NOT TEST_TORCH)
+    fathom_compile_tests(${name}_test)
+  else()
     target_precompile_headers(${name}_test REUSE_FROM fathom_torch_header)
     # -fPIC instead of the -fPIE of executables: the precompiled header was made with it.
     set_target_properties(${name}_test PROPERTIES BUILD_RPATH "${FATHOM_TORCH_DIR}/lib" POSITION_INDEPENDENT_CODE OFF)
