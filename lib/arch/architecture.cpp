@@ -4,50 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arch/layer_program.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
 namespace fathom::arch {
 namespace {
-
-struct Linear {
-  const char* name;  // within a layer
-  std::vector<int64_t> shape;
-  bool bias;
-  const char* norm = nullptr;  // of the output
-  int64_t narrows = 1;         // what the variance of its first weights is divided by
-};
-
-std::vector<Linear> linears_of(const Attention& attention, const AttentionNames& names, int64_t width,
-                               int64_t output_narrows) {
-  const int64_t queries = attention.queries(), keys = attention.keys();
-  const bool bias = attention.input_bias, normed = attention.query_key_norm != QueryKeyNorm::kNone;
-  const Linear output = {names.output, {width, queries}, attention.output_bias, nullptr, output_narrows};
-  if (attention.fused) return {{names.fused, {queries + 2 * keys, width}, bias}, output};
-  return {{names.query,
-           {queries, width},
-           bias,
-           normed ? names.query_norm : nullptr,
-           attention.scaled ? 1 : attention.head_dim},
-          {names.key, {keys, width}, bias, normed ? names.key_norm : nullptr},
-          {names.value, {keys, width}, bias},
-          output};
-}
-
-std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t width,
-                               int64_t output_narrows) {
-  const int64_t inner = feed_forward.width;
-  std::vector<Linear> linears;
-  if (feed_forward.experts) return linears;
-  if (feed_forward.fused) {
-    linears.push_back({names.fused, {2 * inner, width}, feed_forward.bias});
-  } else {
-    if (feed_forward.gated) linears.push_back({names.gate, {inner, width}, feed_forward.bias});
-    linears.push_back({names.up, {inner, width}, feed_forward.bias});
-  }
-  linears.push_back({names.down, {width, inner}, feed_forward.bias, nullptr, output_narrows});
-  return linears;
-}
 
 constexpr AttentionNames kSelfAttention = {.norm_before = "input_layernorm",
                                            .norm_after = "post_attention_layernorm",
@@ -202,35 +164,28 @@ class Specs {
  public:
   explicit Specs(const Architecture& architecture) : architecture_(architecture) {}
 
-  // narrows: as Linear has it.
+  // narrows: as Step has it. The bias, where there is one, has a number for each row.
   void add(const std::string& module, std::vector<int64_t> shape, Role role, int64_t layer = ParameterSpec::kNoLayer,
-           int64_t narrows = 1) {
+           bool bias = false, int64_t narrows = 1) {
+    const int64_t rows = shape.front();
     const double std = initial_std(role, shape.back(), narrows);
     specs_.push_back({module + ".weight", std::move(shape), role, layer, std});
+    if (bias) specs_.push_back({module + ".bias", {rows}, Role::kBias, layer});
   }
   void add_layers(int64_t first, int64_t end, const char* norm) {
-    const int64_t width = architecture_.hidden_size;
     for (int64_t number = first; number < end; ++number) {
       const LayerSpec& layer = architecture_.layers[static_cast<size_t>(number)];
-      const LayerNames names = layer.names();
-      const auto add_branch = [&](const auto& its, const std::vector<Linear>& linears) {
-        const std::string prefix = architecture_.layer_prefix(number);
-        if (layer.norms_before() && its.norm_before != nullptr) add_norm(prefix + its.norm_before, number);
-        for (const Linear& linear : linears) add_linear(linear, layer, number);
-        if (linears.empty()) add_experts(layer.feed_forward, names.feed_forward, number);
-        if (layer.norms_after()) add_norm(prefix + its.norm_after, number);
-      };
-      // GPT-2's: the stream is a sum of two branches a layer.
-      const int64_t narrows = layer.naming == Naming::kGpt2 ? 2 * architecture_.num_hidden_layers() : 1;
-      add_branch(names.attention, linears_of(layer.attention, names.attention, width, narrows));
-      if (number == first && architecture_.relative) {
-        add(architecture_.layer_prefix(number) + architecture_.names().relative_bias,
-            {architecture_.relative->buckets, layer.attention.heads}, Role::kRelativeBias);
+      const LayerProgram program = layer_program(architecture_, layer);
+      for (const Step& step : program.steps) {
+        add_step(step, program, number);
+        const bool ends_attention = step.kind == StepKind::kAdd && step.branch == Branch::kAttention;
+        if (ends_attention && number == first && architecture_.relative) {
+          add(architecture_.layer_prefix(number) + architecture_.names().relative_bias,
+              {architecture_.relative->buckets, layer.attention.heads}, Role::kRelativeBias);
+        }
       }
-      if (layer.cross) add_branch(names.cross, linears_of(layer.attention, names.cross, width, narrows));
-      add_branch(names.feed_forward, linears_of(layer.feed_forward, names.feed_forward, width, narrows));
     }
-    add_norm(norm, ParameterSpec::kNoLayer);
+    add(norm, {architecture_.hidden_size}, Role::kNorm, ParameterSpec::kNoLayer, architecture_.biased_norms);
   }
   std::vector<ParameterSpec> take() { return std::move(specs_); }
 
@@ -242,18 +197,19 @@ class Specs {
     const int64_t divisor = checked_multiply(by_width ? width : 1, narrows, "initial weights");
     return architecture_.initializer_range / std::sqrt(static_cast<double>(divisor));
   }
-  void add_norm(const std::string& module, int64_t layer) {
-    const std::vector<int64_t> width = {architecture_.hidden_size};
-    add(module, width, Role::kNorm, layer);
-    if (architecture_.biased_norms) specs_.push_back({module + ".bias", width, Role::kBias, layer});
-  }
-  void add_linear(const Linear& linear, const LayerSpec& layer, int64_t number) {
-    const std::string prefix = architecture_.layer_prefix(number), name = prefix + linear.name;
-    add(name, linear.shape, Role::kProjection, number, linear.narrows);
-    if (linear.bias) specs_.push_back({name + ".bias", {linear.shape[0]}, Role::kBias, number});
-    if (linear.norm == nullptr) return;
-    const bool each_head = layer.attention.query_key_norm == QueryKeyNorm::kEachHead;
-    add(prefix + linear.norm, {each_head ? layer.attention.head_dim : linear.shape[0]}, Role::kNorm, number);
+  void add_step(const Step& step, const LayerProgram& program, int64_t number) {
+    const auto width = [&](const std::vector<size_t>& values) { return program.values[values.front()].width; };
+    const auto add_its = [&](std::vector<int64_t> shape, Role role) {
+      add(architecture_.layer_prefix(number) + step.module, std::move(shape), role, number, step.bias, step.narrows);
+    };
+    if (step.kind == StepKind::kNorm || step.kind == StepKind::kRowNorm) {
+      add_its({width(step.makes) / step.groups}, Role::kNorm);
+    } else if (step.kind == StepKind::kLinear) {
+      add_its({width(step.makes), width(step.reads)}, Role::kProjection);
+    } else if (step.kind == StepKind::kExperts) {
+      const LayerSpec& layer = architecture_.layers[static_cast<size_t>(number)];
+      add_experts(layer.feed_forward, layer.names().feed_forward, number);
+    }
   }
 
   void add_experts(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t number) {

@@ -1,5 +1,4 @@
-// One layer of a stack: attention, in a decoder with an encoder attention to what that made, then the feed-forward
-// part, each with its norm and each added to the stream.
+// One layer of a stack, whose steps are those of arch/layer_program.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "arch/architecture.h"
+#include "arch/layer_program.h"
 #include "model/expert_layer.h"
 #include "ops/attention.h"
 #include "ops/biased_attention.h"
@@ -19,32 +19,19 @@
 
 namespace fathom::model {
 
-// What reads the stream and adds to it has a norm before or after it, or both; undefined: it has none there, or reads
-// that of another.
-struct BranchNorms {
-  ops::NormWeights before, after;
-};
-
-struct AttentionWeights {
-  arch::AttentionNames names;
-  BranchNorms norms;
-  std::optional<ops::Linear> fused;  // else q, k and v
-  ops::Linear q, k, v, o;
-  at::Tensor query_norm, key_norm;  // [E] of each head, or [H * E] and [K * E]; undefined: rotated as they come
+// What a step computes with, by its kind.
+struct StepWeights {
+  ops::Linear linear = {};
+  ops::NormWeights norm = {};
+  std::optional<ExpertWeights> experts = std::nullopt;
 };
 
 struct DecoderLayer {
   ops::ModuleNames names;
   arch::LayerSpec spec;
-  AttentionWeights attention;
-  std::optional<AttentionWeights> cross;
-  arch::FeedForwardNames feed_forward_names;
-  BranchNorms feed_forward_norms;
-  std::optional<ops::Linear> fused;  // gate and up; else each by itself
-  std::optional<ops::Linear> gate;
-  ops::Linear up, down;
-  std::optional<ExpertWeights> experts;  // in the place of these three
-  std::optional<size_t> rotary;          // which of LayerContext::turns; unset: heads are not turned
+  arch::LayerProgram program;
+  std::vector<StepWeights> weights;  // of each step of the program
+  std::optional<size_t> rotary;      // which of LayerContext::turns; unset: heads are not turned
 };
 
 // A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use; of a

@@ -94,16 +94,8 @@ Decoder::State::State(const arch::Architecture& architecture_in, const ModelOpti
 // Of weights that are read by products of INT8 alone, once they are there.
 void Decoder::State::order_codes() {
   for (DecoderLayer& layer : layers) {
-    std::vector<ops::Linear*> linears = {&layer.up, &layer.down};
-    for (auto* linear : {&layer.fused, &layer.gate, &layer.attention.fused}) {
-      if (*linear) linears.push_back(&**linear);
-    }
-    for (AttentionWeights* attention : {&layer.attention, layer.cross ? &*layer.cross : nullptr}) {
-      if (attention == nullptr) continue;
-      linears.insert(linears.end(), {&attention->q, &attention->k, &attention->v, &attention->o});
-    }
-    for (ops::Linear* linear : linears) {
-      if (linear->int8_activations) ops::order_in_tiles(*linear->quantized_ND);
+    for (StepWeights& weights : layer.weights) {
+      if (weights.linear.int8_activations) ops::order_in_tiles(*weights.linear.quantized_ND);
     }
   }
 }

@@ -16,13 +16,13 @@ namespace fathom::model {
 
 struct ExpertWeights {
   arch::Experts spec;
+  const char *router_module, *module;  // within the layer
   ops::Linear router;
   ops::ExpertMatrices matrices;
 };
 
 // Of x_TD, [T, D]. balance: null where routers add nothing to the loss.
-at::Tensor run_experts(const ExpertWeights& weights, const ops::LinearInput& x_TD, const arch::FeedForwardNames& called,
-                       const ops::ModuleNames& names, const std::shared_ptr<ops::Balance>& balance,
-                       const ops::ComputeScope& compute);
+at::Tensor run_experts(const ExpertWeights& weights, const ops::LinearInput& x_TD, const ops::ModuleNames& names,
+                       const std::shared_ptr<ops::Balance>& balance, const ops::ComputeScope& compute);
 
 }  // namespace fathom::model

@@ -162,14 +162,19 @@ void ModelParameters::cast_adapters() {
   at::_foreach_copy_(cast_to_, cast_from_);
 }
 
-ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::FeedForwardNames& names,
-                                       const arch::Experts& spec) const {
+ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::LayerSpec& spec) const {
+  const arch::FeedForwardNames names = spec.names().feed_forward;
+  const arch::Experts& experts = *spec.feed_forward.experts;
   const auto stack = [&](const char* which) {
     const std::string name = prefix + names.experts + which;
     const BaseParameter& matrices = base_[places_.at(name)];
     return ops::ExpertStack{matrices.tensor, matrices.quantized, adapter(name), matrices.cast};
   };
-  return {spec, linear(prefix + names.router), {spec.count, stack(".gate_up_proj"), stack(".down_proj")}};
+  return {experts,
+          names.router,
+          names.experts,
+          linear(prefix + names.router),
+          {experts.count, stack(".gate_up_proj"), stack(".down_proj")}};
 }
 
 void ModelParameters::initialise_adapters() {
@@ -191,54 +196,19 @@ ops::NormWeights ModelParameters::norm(const std::string& module) const {
   return {tensor(module + ".weight"), biased ? tensor(module + ".bias") : at::Tensor()};
 }
 
-BranchNorms ModelParameters::norms(const std::string& prefix, const arch::LayerSpec& spec, const char* before,
-                                   const char* after) const {
-  const auto its = [&](bool has, const char* name) {
-    return has && name != nullptr ? norm(prefix + name) : ops::NormWeights();
-  };
-  return {its(spec.norms_before(), before), its(spec.norms_after(), after)};
-}
-
-AttentionWeights ModelParameters::attention(const std::string& prefix, const arch::LayerSpec& spec,
-                                            const arch::AttentionNames& its) const {
-  AttentionWeights weights;
-  weights.names = its;
-  weights.norms = norms(prefix, spec, its.norm_before, its.norm_after);
-  if (spec.attention.fused) {
-    weights.fused = linear(prefix + its.fused);
-  } else {
-    weights.q = linear(prefix + its.query);
-    weights.k = linear(prefix + its.key);
-    weights.v = linear(prefix + its.value);
-  }
-  weights.o = linear(prefix + its.output);
-  if (its.query_norm != nullptr && places_.contains(prefix + its.query_norm + ".weight")) {
-    weights.query_norm = tensor(prefix + its.query_norm + ".weight");
-    weights.key_norm = tensor(prefix + its.key_norm + ".weight");
-  }
-  return weights;
-}
-
 DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int64_t number) const {
   const std::string prefix = architecture.layer_prefix(number);
-  const arch::LayerSpec& spec = architecture.layers[static_cast<size_t>(number)];
-  const arch::LayerNames its = spec.names();
   DecoderLayer layer;
   layer.names = ops::ModuleNames(options_.ledger, prefix);
-  layer.spec = spec;
-  layer.attention = attention(prefix, spec, its.attention);
-  if (spec.cross) layer.cross = attention(prefix, spec, its.cross);
-  layer.feed_forward_names = its.feed_forward;
-  layer.feed_forward_norms = norms(prefix, spec, its.feed_forward.norm_before, its.feed_forward.norm_after);
-  if (spec.feed_forward.experts) {
-    layer.experts = experts(prefix, its.feed_forward, *spec.feed_forward.experts);
-  } else if (spec.feed_forward.fused) {
-    layer.fused = linear(prefix + its.feed_forward.fused);
-  } else {
-    if (spec.feed_forward.gated) layer.gate = linear(prefix + its.feed_forward.gate);
-    layer.up = linear(prefix + its.feed_forward.up);
+  layer.spec = architecture.layers[static_cast<size_t>(number)];
+  layer.program = arch::layer_program(architecture, layer.spec);
+  for (const arch::Step& step : layer.program.steps) {
+    StepWeights& its = layer.weights.emplace_back();
+    if (step.kind == arch::StepKind::kLinear) its.linear = linear(prefix + step.module);
+    if (step.kind == arch::StepKind::kExperts) its.experts = experts(prefix, layer.spec);
+    if (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm)
+      its.norm = norm(prefix + step.module);
   }
-  if (!layer.experts) layer.down = linear(prefix + its.feed_forward.down);
   return layer;
 }
 

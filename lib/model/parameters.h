@@ -77,13 +77,8 @@ class ModelParameters {
   void add(Parameter parameter);
   void make_adapter_casts(const std::vector<std::string>& names);
   ops::Linear linear(const std::string& module) const;
-  ExpertWeights experts(const std::string& prefix, const arch::FeedForwardNames& names,
-                        const arch::Experts& spec) const;
+  ExpertWeights experts(const std::string& prefix, const arch::LayerSpec& spec) const;
   std::optional<ops::LoraAdapter> adapter(const std::string& parameter) const;
-  BranchNorms norms(const std::string& prefix, const arch::LayerSpec& spec, const char* before,
-                    const char* after) const;
-  AttentionWeights attention(const std::string& prefix, const arch::LayerSpec& spec,
-                             const arch::AttentionNames& its) const;
   void initialise_adapters();
 
   ModelOptions options_;

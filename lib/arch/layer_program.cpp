@@ -1,0 +1,180 @@
+// The steps of each branch, as transformers orders them for each family.
+#include "arch/layer_program.h"
+
+#include <map>
+#include <utility>
+
+namespace fathom::arch {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Architecture& architecture, const LayerSpec& spec)
+      : architecture_(architecture), spec_(spec), names_(spec.names()), width_(architecture.hidden_size) {
+    program_.values = {{width_}, {width_, /*of_source=*/true}};
+  }
+
+  LayerProgram take() {
+    attend();
+    if (spec_.cross) attend_to_source();
+    feed_forward();
+    std::map<std::pair<size_t, Branch>, std::vector<size_t>> projections;  // by what they read
+    const auto its = [&](const Step& step) -> auto& { return projections[{step.reads.front(), step.branch}]; };
+    for (size_t number = 0; number < program_.steps.size(); ++number) {
+      const Step& step = program_.steps[number];
+      for (const size_t value : step.makes) program_.values[value].made_by = number;
+      for (const size_t value : step.reads) program_.values[value].last_read_by = number;
+      if (step.kind == StepKind::kLinear) its(step).push_back(number);
+    }
+    for (Step& step : program_.steps) {
+      if (step.kind == StepKind::kLinear) step.sharing = its(step);
+    }
+    return std::move(program_);
+  }
+
+ private:
+  void attend() {
+    const Attention& its = spec_.attention;
+    const AttentionNames& names = names_.attention;
+    branch_ = Branch::kAttention;
+    const size_t x = read(names);
+    size_t queries, keys, values;
+    if (its.fused) {
+      const size_t all = linear(x, names.fused, its.queries() + 2 * its.keys(), its.input_bias);
+      queries = value(its.queries()), keys = value(its.keys()), values = value(its.keys());
+      push({.kind = StepKind::kSplit, .reads = {all}, .makes = {queries, keys, values}});
+      queries = rotated(queries, StepKind::kRotateQueries);
+      keys = rotated(keys, StepKind::kRotateKeys);
+    } else {
+      queries = linear(x, names.query, its.queries(), its.input_bias, its.scaled ? 1 : its.head_dim);
+      queries = rotated(head_norm(queries, names.query_norm, its.heads), StepKind::kRotateQueries);
+      keys = linear(x, names.key, its.keys(), its.input_bias);
+      keys = rotated(head_norm(keys, names.key_norm, its.key_value_heads), StepKind::kRotateKeys);
+      values = linear(x, names.value, its.keys(), its.input_bias);
+    }
+    finish_attention(StepKind::kAttend, names, {queries, keys, values});
+  }
+
+  void attend_to_source() {
+    const Attention& its = spec_.attention;
+    const AttentionNames& names = names_.cross;
+    branch_ = Branch::kSource;
+    const size_t queries =
+        linear(read(names), names.query, its.queries(), its.input_bias, its.scaled ? 1 : its.head_dim);
+    const size_t keys = linear(LayerProgram::kSource, names.key, its.keys(), its.input_bias);
+    const size_t values = linear(LayerProgram::kSource, names.value, its.keys(), its.input_bias);
+    finish_attention(StepKind::kAttendSource, names, {queries, keys, values});
+  }
+
+  void finish_attention(StepKind kind, const AttentionNames& names, std::vector<size_t> heads) {
+    const size_t attended = value(spec_.attention.queries());
+    push({.kind = kind,
+          .reads = std::move(heads),
+          .makes = {attended},
+          .module = names.module,
+          .backward_module = names.module});
+    const size_t made = linear(attended, names.output, width_, spec_.attention.output_bias, branch_narrows());
+    add_to_stream(made, names.norm_after, names.output);
+  }
+
+  void feed_forward() {
+    const FeedForward& its = spec_.feed_forward;
+    const FeedForwardNames& names = names_.feed_forward;
+    branch_ = Branch::kFeedForward;
+    const size_t x = spec_.parallel ? program_.steps.front().makes.front() : read(names);
+    if (its.experts) {
+      const size_t made = value(width_);
+      push({.kind = StepKind::kExperts, .reads = {x}, .makes = {made}, .module = names.router});
+      return add_to_stream(made, names.norm_after, names.experts);
+    }
+    std::vector<size_t> inner;
+    if (its.fused) {
+      const size_t both = linear(x, names.fused, 2 * its.width, its.bias);
+      inner = {value(its.width), value(its.width)};
+      push({.kind = StepKind::kSplit, .reads = {both}, .makes = inner});
+    } else {
+      if (its.gated) inner.push_back(linear(x, names.gate, its.width, its.bias));
+      inner.push_back(linear(x, names.up, its.width, its.bias));
+    }
+    size_t activated = value(its.width);
+    push({.kind = StepKind::kActivate,
+          .reads = std::move(inner),
+          .makes = {activated},
+          .module = names.activation,
+          .backward_module = names.module});
+    if (architecture_.inner_dropout > 0) activated = made_of(activated, {.kind = StepKind::kDropInside});
+    const size_t made = linear(activated, names.down, width_, its.bias, branch_narrows());
+    add_to_stream(made, names.norm_after, names.down);
+  }
+
+  // The stream, as the branch reads it.
+  template <typename Names>
+  size_t read(const Names& names) {
+    if (!spec_.norms_before()) return made_of(stream_, {.kind = StepKind::kRead, .module = names.module});
+    return made_of(stream_, {.kind = StepKind::kNorm, .module = names.norm_before, .bias = architecture_.biased_norms});
+  }
+
+  void add_to_stream(size_t made, const char* norm_after, const char* backward_module) {
+    if (architecture_.dropout > 0) made = made_of(made, {.kind = StepKind::kDrop});
+    if (spec_.norms_after()) {
+      made = made_of(made, {.kind = StepKind::kRowNorm, .module = norm_after, .bias = architecture_.biased_norms});
+    }
+    if (spec_.added_scale != 1) made = made_of(made, {.kind = StepKind::kScale});
+    const size_t sum = value(width_);
+    push({.kind = StepKind::kAdd, .reads = {made, stream_}, .makes = {sum}, .backward_module = backward_module});
+    stream_ = sum;
+  }
+
+  size_t head_norm(size_t heads, const char* name, int64_t number) {
+    if (spec_.attention.query_key_norm == QueryKeyNorm::kNone) return heads;
+    const bool each = spec_.attention.query_key_norm == QueryKeyNorm::kEachHead;
+    return made_of(heads, {.kind = StepKind::kRowNorm, .module = name, .groups = each ? number : 1});
+  }
+  size_t rotated(size_t heads, StepKind kind) {
+    return spec_.attention.rotary ? made_of(heads, {.kind = kind}) : heads;
+  }
+  size_t linear(size_t read, const char* name, int64_t width, bool bias, int64_t narrows = 1) {
+    const size_t made = value(width, program_.values[read].of_source);
+    push({.kind = StepKind::kLinear,
+          .reads = {read},
+          .makes = {made},
+          .module = name,
+          .bias = bias,
+          .narrows = narrows});
+    return made;
+  }
+  // GPT-2's: the stream is a sum of two branches a layer.
+  int64_t branch_narrows() const { return spec_.naming == Naming::kGpt2 ? 2 * architecture_.num_hidden_layers() : 1; }
+
+  // A value as wide as the one that the step reads.
+  size_t made_of(size_t read, Step step) {
+    step.reads = {read};
+    step.makes = {value(program_.values[read].width, program_.values[read].of_source)};
+    push(std::move(step));
+    return program_.steps.back().makes.front();
+  }
+  size_t value(int64_t width, bool of_source = false) {
+    program_.values.push_back({width, of_source});
+    return program_.values.size() - 1;
+  }
+  void push(Step step) {
+    step.branch = branch_;
+    program_.steps.push_back(std::move(step));
+  }
+
+  const Architecture& architecture_;
+  const LayerSpec& spec_;
+  const LayerNames names_;
+  const int64_t width_;
+  LayerProgram program_;
+  Branch branch_ = Branch::kAttention;
+  size_t stream_ = LayerProgram::kStream;
+};
+
+}  // namespace
+
+LayerProgram layer_program(const Architecture& architecture, const LayerSpec& spec) {
+  return Builder(architecture, spec).take();
+}
+
+}  // namespace fathom::arch
