@@ -205,7 +205,7 @@ class Walk {
   // In the last layer, where all that is kept is there. gradient: of its output, where it runs again; else null.
   void forward(const Operator& each, int64_t layer, const Tensors* gradient) {
     for (const Tensors& moment : each.footprint.forward)
-      instant({"forward pass", each.part, layer}, {&moment, &each.waiting, gradient});
+      instant({"forward pass", each.part, layer}, {&moment, gradient});
   }
   // Of a layer that will run again, beside the copies of weights that those so far have made.
   void forward_once(const BatchOperators& batch, int64_t layer) {
@@ -270,7 +270,6 @@ class Walk {
       for (const Operator& each : batch.of_layer(layer)) hold_copies(each, layer);
   }
 
-  // What waits for an operator is there forward too, as a value of the same size.
   void evaluate(const BatchOperators& batch) {
     const size_t before = kept_.size();
     const bool answers = !batch.answers.empty();
@@ -286,8 +285,7 @@ class Walk {
       for (const Operator& each : batch.of_layer(layer)) {
         hold_copies(each, layer);
         for (const Tensors& moment : each.footprint.forward) {
-          instant({pass, each.part, layer},
-                  {&moment, &each.waiting, &stack.checkpoint, &stack.read, &of_other, sources});
+          instant({pass, each.part, layer}, {&moment, &stack.checkpoint, &stack.read, &of_other, sources});
         }
       }
       if (!encodes) hold(kept_, batch.source_values, layer);

@@ -1,12 +1,14 @@
-// Operator by operator, with what of the stream and of its branches needs gradients.
+// Step by step, with what of the layer's values needs gradients and what is there beside each operator.
 #include "plan/layer_operators.h"
 
 #include <algorithm>
-#include <span>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "arch/attention_by_scores.h"
+#include "arch/layer_program.h"
 #include "footprint/elementwise.h"
 #include "footprint/experts.h"
 #include "footprint/linear.h"
@@ -17,12 +19,16 @@
 namespace fathom::plan {
 namespace {
 
+using arch::Branch;
+using arch::LayerProgram;
 using arch::ParameterRow;
 using arch::Role;
+using arch::Step;
+using arch::StepKind;
 using footprint::StepSizes;
 using footprint::Tensors;
 
-constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
+constexpr const char* kLayer = "a value of a layer; lib/model/decoder_layer.cpp";
 
 class LayerOperators {
  public:
@@ -30,157 +36,207 @@ class LayerOperators {
       : subject_(subject),
         spec_(subject.spec),
         step_(subject.step),
-        width_(subject.run.architecture.hidden_size),
-        before_(spec_.norms_before()),
+        program_(arch::layer_program(subject.run.architecture, spec_)),
         by_scores_(arch::attends_by_scores(subject.run.architecture, subject.gradients)),
-        drops_(subject.gradients && subject.run.architecture.dropout > 0),
-        drops_inside_(subject.gradients && subject.run.architecture.inner_dropout > 0),
         fake_codes_(subject.run.settings.fake_scheme),
-        casts_(subject.run.gathered_casts),
-        stream_needs_(subject.input_needs_gradient) {}
+        values_(program_.values.size()) {
+    values_[LayerProgram::kStream].needs_gradient = subject.input_needs_gradient;
+    values_[LayerProgram::kSource].needs_gradient = subject.source_needs_gradient;
+  }
 
   Operators take() {
-    const arch::LayerNames names = spec_.names();
-    attend(names.attention);
-    if (spec_.parallel && shared_needs_) await_feed_forward();
-    end_branch(subject_.input_needs_gradient);
-    const bool attended = stream_needs_;
-    if (spec_.cross) {
-      attend_to_source(names.cross);
-      end_branch(attended);
+    for (number_ = 0; number_ < program_.steps.size(); ++number_) {
+      const Step& step = program_.steps[number_];
+      const bool begins = number_ == 0 || program_.steps[number_ - 1].branch != step.branch;
+      if (begins) part_ = first_part(step.branch);
+      const size_t before = operators_.size();
+      take(step);
+      for (size_t i = before; i < operators_.size(); ++i) add_what_is_there(operators_[i], step);
+      if (step.kind == StepKind::kAdd && number_ + 1 < program_.steps.size()) end_branch(step);
     }
-    feed_forward(names.feed_forward);
     return std::move(operators_);
   }
 
  private:
-  // ---- parts.
+  // What is known of a value of the program.
+  struct Known {
+    bool needs_gradient = false;
+    bool is_kept = false;     // for backward passes, from the forward pass on, as it is
+    bool made_again = false;  // for the backward passes of who reads it, from what is kept anyway
+  };
 
-  void attend(const arch::AttentionNames& names) {
-    constexpr const char* kHeads = "queries, keys and values";
-    const arch::Attention& attention = spec_.attention;
-    const int64_t queries = attention.queries(), keys = attention.keys();
-    if (attention.fused) {
-      begin_branch(kHeads, names.norm_before, {names.fused});
-      reader(kHeads, names.fused);
-      split(kHeads, queries + 2 * keys);
-      alive(/*input=*/true);
-      turn(kHeads, names.query_norm, attention.heads, waiting("gradients of keys and values", 2 * keys));
-      turn(kHeads, names.key_norm, attention.key_value_heads,
-           waiting("gradients of queries and values", queries + keys));
-    } else {
-      begin_branch(kHeads, names.norm_before, {names.query, names.key, names.value});
-      reader(kHeads, names.query, kAdds).waiting = of_input();
-      turn(kHeads, names.query_norm, attention.heads, of_input());
-      Tensors wait = of_input();
-      wait.push_back(waiting("gradient of queries", queries).front());
-      reader(kHeads, names.key, kAdds).waiting = wait;
-      turn(kHeads, names.key_norm, attention.key_value_heads, wait);
-      reader(kHeads, names.value).waiting = waiting("gradients of queries and keys", queries + keys);
-      casts_input_ = false;  // the three share it alone
+  // ---- steps.
+
+  void take(const Step& step) {
+    switch (step.kind) {
+      case StepKind::kNorm:
+        return norm(step);
+      case StepKind::kRead:
+        return read(step);
+      case StepKind::kLinear:
+        return linear(step);
+      case StepKind::kSplit:
+        return push_simple(step, footprint::split_footprint(step_, numbers_of(step.reads.front())));
+      case StepKind::kRowNorm:
+        return push_simple(step, footprint::row_norm_footprint(step_, numbers_of(step.makes.front()), step.groups));
+      case StepKind::kRotateQueries:
+      case StepKind::kRotateKeys:
+        return push_simple(step, footprint::rotary_footprint(step_, numbers_of(step.makes.front())));
+      case StepKind::kAttend:
+      case StepKind::kAttendSource:
+        return attend(step);
+      case StepKind::kActivate:
+        return activate(step);
+      case StepKind::kExperts:
+        return experts(step);
+      case StepKind::kDrop:
+        return drop(step, part_);
+      case StepKind::kDropInside:
+        return drop(step, "dropout");
+      case StepKind::kScale:
+        return push_simple(step, footprint::scale_footprint(step_, numbers_of(step.makes.front())));
+      case StepKind::kAdd:
+        return add(step);
     }
-    if (by_scores_) {
-      push_attention(scores_attention(subject_, step_.tokens / subject_.batch.rows, /*by_distance=*/true, made_needs_));
-    } else {
-      push_attention(kernel_attention(subject_, made_needs_, keeps_input(names.output)));
-    }
-    finish_attention("attention's output projection", names);
   }
 
-  // The backward pass of a parallel feed-forward part comes first, and what it leaves for the norm that both read
-  // waits.
-  void await_feed_forward() {
-    for (Operator& each : std::span(operators_).subspan(1)) {
-      each.waiting.push_back({"gradient of the feed-forward part's input", footprint::kGradientSource,
-                              step_.wide(width_, step_.compute_bytes)});
-    }
+  void norm(const Step& step) {
+    const size_t stream = step.reads.front(), x = step.makes.front();
+    push(footprint::norm_footprint(step_, numbers_of(x), subject_.run.architecture.centred_norms),
+         gradients_of(subject_.rows, step.module));
+    const bool needs = known(stream).needs_gradient || !operators_.back().gradients.empty();
+    known(x) = {needs, !needs && keeps_input(x), /*made_again=*/needs};
+    operators_.back().keeps_stream = known(stream).is_kept = needs;
+    if (!needs) operators_.back().footprint.kept = kept_alone(x, "output of a norm");
+    const int64_t sums = needs ? gradients_of_value(x) - 1 : 0;
+    operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(wide(x));
   }
 
-  void attend_to_source(const arch::AttentionNames& names) {
-    constexpr const char* kHeads = "queries, and a source's keys and values";
-    const int64_t queries = spec_.attention.queries(), keys = spec_.attention.keys();
-    begin_branch(kHeads, names.norm_before, {names.query});
-    reader(kHeads, names.query);
-    const bool stream_reads = std::exchange(branch_needs_, subject_.source_needs_gradient);
-    for (Operator& each : operators_) each.follows_source = true;
-    const auto of_source = [&](const char* what, int64_t numbers) {
-      Tensors wait = waiting("gradient of queries", queries);
-      wait.push_back({what, footprint::kGradientSource, subject_.source.wide(numbers, step_.compute_bytes)});
-      return wait;
-    };
-    Operator& of_keys = linear(subject_.source, kHeads, names.key, false, false, kAdds);
-    of_keys.follows_source = fake_codes_.has_value();
-    of_keys.waiting = fake_codes_ ? waiting("gradient of queries", queries) : of_source("gradient of a source", width_);
-    linear(subject_.source, kHeads, names.value, false, false).waiting = of_source("gradient of keys", keys);
-    branch_needs_ = stream_reads || subject_.source_needs_gradient;
-    push_attention(scores_attention(subject_, subject_.batch.source_length, /*by_distance=*/false, made_needs_));
-    finish_attention("cross-attention's output projection", names);
+  // As it is, or cast.
+  void read(const Step& step) {
+    const size_t stream = step.reads.front(), x = step.makes.front();
+    known(x) = {known(stream).needs_gradient, keeps_input(x)};
+    if (!known(x).is_kept) return;
+    push({kept_alone(x, "residual stream, read by projections"), {}, {}});
+    operators_.back().keeps_stream = known(stream).is_kept = !step_.casts();
   }
 
-  void feed_forward(const arch::FeedForwardNames& names) {
-    if (spec_.feed_forward.experts) return experts(names);
-    constexpr const char *kGate = "gate and up", *kUp = "the up projection", *kDown = "the down projection";
-    const int64_t inner = spec_.feed_forward.width;
-    const bool gated = spec_.feed_forward.gated;
-    if (spec_.feed_forward.fused) {
-      begin_branch(kGate, names.norm_before, {names.fused});
-      reader(kGate, names.fused);
-      split(kGate, 2 * inner);
-      alive(/*input=*/true);
-    } else if (gated) {
-      begin_branch(kGate, names.norm_before, {names.gate, names.up});
-      reader(kGate, names.gate, kAdds).waiting = of_input();
-      reader(kGate, names.up).waiting = waiting("gradient of the gate", inner);
-    } else {
-      begin_branch(kUp, names.norm_before, {names.up});
-      reader(kUp, names.up);
-    }
-    const Activation activation = spec_.feed_forward.activation;
-    const bool met = gated && step_.cuda && !drops_inside_ && footprint::gate_by_kernel(step_, activation);
-    footprint::Footprint gate =
-        gated ? footprint::gate_footprint(step_, inner, activation) : footprint::activation_footprint(step_, inner);
-    operators_.push_back({"the gate", std::move(gate), {}, {}});
-    if (!made_needs_) keep_output_alone("output of the gate", inner, {names.down});
-    alive(/*input=*/false);
-    if (drops_inside_) {
-      drop("dropout", inner);
-      if (keeps_input(names.down)) {
-        operators_.back().footprint.kept.push_back(
-            {"what is left by dropout", kStream, step_.wide(inner, step_.compute_bytes)});
+  void linear(const Step& step) {
+    const size_t x = step.reads.front(), made = step.makes.front();
+    const Known its = known(x);
+    footprint::LinearSizes sizes = sizes_of(step.module);
+    sizes.makes_input_again = its.made_again;
+    sizes.input_is_kept = subject_.gradients && its.is_kept;
+    sizes.input_needs_gradient = its.needs_gradient;
+    sizes.adds_to_gradient = !fake_codes_ && step.sharing.back() != number_;
+    sizes.met_by_gate = its.needs_gradient && meets_gate(x);
+    push(footprint::linear_footprint(step_of(x), sizes), gradients_of(subject_.rows, step.module));
+    Operator& operator_ = operators_.back();
+    if (casts_input(step)) operator_.footprint.forward.front().push_back(cast_input(x));
+    if (x == LayerProgram::kSource) {
+      if (step.sharing.front() == number_) {
+        for (Operator& each : operators_) each.follows_source = true;
       }
+      operator_.follows_source = fake_codes_ && step.sharing.back() != number_;
     }
-    const bool made_needed = branch_needs_ = std::exchange(made_needs_, false);
-    linear(step_, kDown, names.down, !drops_inside_, !made_needed && keeps_input(names.down), false, met);
-    add_to_stream(kDown, names.norm_after);
+    // Fused kernels keep it themselves.
+    const bool attended = made_by(x, StepKind::kAttend) || made_by(x, StepKind::kAttendSource);
+    if (attended && its.is_kept && (by_scores_ || kernel_of(subject_.target) == footprint::AttentionKernel::kMath)) {
+      operator_.footprint.kept.push_back({"output of attention", kLayer, wide(x)});
+    }
+    known(made).needs_gradient = its.needs_gradient || sizes.keeps_input();
   }
 
-  // The rows of both stacks are read by their module's name; what reads the norm is the first.
-  void experts(const arch::FeedForwardNames& names) {
-    constexpr const char *kRouting = "the router", *kExperts = "the experts";
-    begin_branch(kRouting, names.norm_before, {names.router, names.experts}, /*apart=*/true);
-    reader(kRouting, names.router).waiting = of_input();
-    footprint::ExpertSizes sizes = expert_sizes(spec_.feed_forward, width_, subject_.rows, casts_);
-    sizes.makes_input_again = before_;
-    sizes.input_needs_gradient = branch_needs_;
-    const bool differentiated = made_needs_ || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
-    const auto push = [&](const char* part, footprint::Footprint footprint, Tensors gradients, bool keeps) {
-      if (!keeps) footprint.kept.clear();
-      operators_.push_back({part, std::move(footprint), std::move(gradients), {}});
-      alive(/*input=*/true);
-    };
+  void attend(const Step& step) {
+    const size_t made = step.makes.front();
+    known(made) = {any_needs_gradient(step), keeps_input(made)};
+    const bool differentiated = known(made).needs_gradient, of_source = step.kind == StepKind::kAttendSource;
+    part_ = "attention";
+    if (of_source || by_scores_) {
+      const int64_t keys = of_source ? subject_.batch.source_length : step_.tokens / subject_.batch.rows;
+      push(scores_attention(subject_, keys, /*by_distance=*/!of_source, differentiated));
+    } else {
+      push(kernel_attention(subject_, differentiated, known(made).is_kept));
+    }
+    operators_.back().is_attention = true;
+    part_ = of_source ? "cross-attention's output projection" : "attention's output projection";
+  }
+
+  void activate(const Step& step) {
+    const size_t made = step.makes.front();
+    const int64_t inner = numbers_of(made);
+    const Activation activation = spec_.feed_forward.activation;
+    part_ = "the gate";
+    push(step.reads.size() > 1 ? footprint::gate_footprint(step_, inner, activation)
+                               : footprint::activation_footprint(step_, inner));
+    part_ = "the down projection";
+    const bool needs = any_needs_gradient(step);
+    known(made) = {needs, !needs && keeps_input(made), /*made_again=*/needs};
+    if (!needs) operators_.back().footprint.kept = kept_alone(made, "output of the gate");
+  }
+
+  // The router, its choice, and two products.
+  void experts(const Step& step) {
+    const size_t x = step.reads.front(), made = step.makes.front();
+    const arch::FeedForwardNames names = spec_.names().feed_forward;
+    footprint::LinearSizes router = sizes_of(names.router);
+    router.makes_input_again = known(x).made_again;
+    router.input_is_kept = subject_.gradients && known(x).is_kept;
+    router.input_needs_gradient = known(x).needs_gradient;
+    footprint::ExpertSizes sizes =
+        expert_sizes(spec_.feed_forward, numbers_of(x), subject_.rows, subject_.run.gathered_casts);
+    sizes.makes_input_again = known(x).made_again;
+    sizes.input_needs_gradient = known(x).needs_gradient;
+    const bool differentiated =
+        known(x).needs_gradient || router.keeps_input() || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
     const auto stack = [&](const char* which) { return gradients_of_stack(subject_.rows, names.experts, which); };
-    push(kRouting, footprint::routing_footprint(step_, sizes), {}, differentiated);
-    operators_.back().waiting = of_input();
-    push(kExperts, footprint::expert_gate_up_footprint(step_, sizes), stack(".gate_up_proj"), differentiated);
+    const auto push_beside_input = [&](footprint::Footprint footprint, Tensors gradients) {
+      if (!differentiated) footprint.kept.clear();
+      push(std::move(footprint), std::move(gradients));
+      if (subject_.gradients && known(x).is_kept) return;
+      for (Tensors& moment : operators_.back().footprint.forward) moment.push_back(input_of_branch(x));
+    };
+    const Tensors of_input = {gradient_of_value(x)};
+    push(footprint::linear_footprint(step_, router), gradients_of(subject_.rows, names.router));
+    operators_.back().waiting = of_input;
+    push_beside_input(footprint::routing_footprint(step_, sizes), {});
+    operators_.back().waiting = of_input;
+    part_ = "the experts";
+    push_beside_input(footprint::expert_gate_up_footprint(step_, sizes), stack(".gate_up_proj"));
     operators_.back().made_with = stack(".down_proj");
-    push(kExperts, footprint::expert_down_footprint(step_, sizes), stack(".down_proj"), differentiated);
-    made_needs_ = differentiated;
-    add_to_stream(kExperts, names.norm_after);
+    push_beside_input(footprint::expert_down_footprint(step_, sizes), stack(".down_proj"));
+    known(made).needs_gradient = differentiated;
   }
 
-  // needs: whether what the branch read needs a gradient, else that of the stream goes no further than its output.
-  void end_branch(bool needs) {
-    attended_ = true;
+  // In training alone.
+  void drop(const Step& step, const char* part) {
+    const size_t read = step.reads.front(), made = step.makes.front();
+    known(made) = known(read);
+    if (!subject_.gradients) return;
+    const char* behind = std::exchange(part_, part);
+    push(footprint::dropout_footprint(step_, numbers_of(made)));
+    part_ = behind;
+    Operator& each = operators_.back();
+    each.lasting = std::exchange(each.footprint.kept, kept_alone(made, "what is left by dropout"));
+    known(made) = {known(read).needs_gradient, !each.footprint.kept.empty()};
+  }
+
+  // The sum takes the place of what is added, or of its cast.
+  void add(const Step& step) {
+    const size_t added = step.reads[0], stream = step.reads[1], sum = step.makes.front();
+    const bool is_product = made_by(added, StepKind::kLinear) || made_by(added, StepKind::kExperts);
+    operators_.back().takes_stream_gradient = is_product && !step_.casts();
+    const int64_t width = numbers_of(sum), cast = step_.casts() ? step_.stored_bytes : 0;
+    push({{}, {{{"what is added to the residual stream", kLayer, step_.wide(width, step_.compute_bytes + cast)}}}, {}});
+    footprint::Footprint& its = operators_.back().footprint;
+    its.forward_work.bytes = its.backward_work.bytes =
+        value_of(step_.wide(width, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + cast : 0)));
+    known(sum).needs_gradient = known(added).needs_gradient || known(stream).needs_gradient;
+  }
+
+  // Where the stream that the branch read needs no gradient, that of the sum goes no further than its output.
+  void end_branch(const Step& add) {
+    const bool needs = known(add.reads[1]).needs_gradient;
     for (; ended_ < operators_.size(); ++ended_) {
       operators_[ended_].another_follows = true;
       if (!needs) operators_[ended_].takes_stream_gradient = true;
@@ -189,165 +245,113 @@ class LayerOperators {
 
   // ---- operators.
 
-  // Of a linear layer: that its backward pass adds to the gradient that another has made of what both read.
-  static constexpr bool kAdds = true;
-
-  // A linear layer that reads what the branch reads.
-  Operator& reader(const char* part, const char* module, bool adds = false) {
-    Operator& made = linear(step_, part, module, before_, keeps_input_alone_, adds);
-    if (casts_input_) made.footprint.forward.front().push_back(cast_of_input());
-    const bool casts = step_.adapter_bytes != step_.compute_bytes && !fake_codes_;
-    casts_input_ = casts_input_ || (casts && sizes_of(module).adapted);
-    return made;
+  void push(footprint::Footprint footprint, Tensors gradients = {}) {
+    operators_.push_back({part_, std::move(footprint), std::move(gradients), {}});
+  }
+  // Of a step with one operator, which nobody runs backward where nothing needs a gradient.
+  void push_simple(const Step& step, footprint::Footprint footprint) {
+    Tensors gradients = step.module != nullptr ? gradients_of(subject_.rows, step.module) : Tensors();
+    const bool needs = any_needs_gradient(step) || !gradients.empty();
+    if (!needs) footprint.kept = {}, footprint.backward = {};
+    push(std::move(footprint), std::move(gradients));
+    for (const size_t made : step.makes) known(made).needs_gradient = needs;
   }
 
-  // input_is_kept: while the layer runs forward, by what made it.
-  Operator& linear(const StepSizes& step, const char* part, const char* module, bool again, bool input_is_kept,
-                   bool adds = false, bool met = false) {
-    footprint::LinearSizes sizes = sizes_of(module);
-    sizes.met_by_gate = met && branch_needs_;
-    sizes.makes_input_again = again;
-    sizes.input_is_kept = subject_.gradients && input_is_kept;
-    sizes.input_needs_gradient = branch_needs_;
-    sizes.adds_to_gradient = adds && !fake_codes_;
-    made_needs_ = made_needs_ || branch_needs_ || sizes.keeps_input();
-    operators_.push_back({part, footprint::linear_footprint(step, sizes), gradients_of(subject_.rows, module), {}});
-    alive(/*input=*/false);  // which it counts itself
-    return operators_.back();
-  }
-
-  // Norms and positions of so many heads, which the last linear layer made.
-  void turn(const char* part, const char* norm, int64_t heads, const Tensors& wait) {
-    const arch::Attention& attention = spec_.attention;
-    const int64_t numbers = heads * attention.head_dim;
-    const bool needs = !operators_.back().footprint.backward.empty();
-    const auto keep_nothing = [this] {
-      operators_.back().footprint.kept = {}, operators_.back().footprint.backward = {};
-    };
-    if (attention.query_key_norm != arch::QueryKeyNorm::kNone) {
-      row_norm(part, norm, numbers, attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? heads : 1, wait);
-      if (!needs && operators_.back().gradients.empty()) keep_nothing();
-    }
-    if (!attention.rotary) return;
-    const bool turned_needs = !operators_.back().footprint.backward.empty();
-    operators_.push_back({part, footprint::rotary_footprint(step_, numbers), {}, wait});
-    if (!turned_needs) keep_nothing();
-  }
-
-  void drop(const char* part, int64_t numbers) {
-    Operator& each = operators_.emplace_back(Operator{part, footprint::dropout_footprint(step_, numbers), {}, {}});
-    each.lasting = std::exchange(each.footprint.kept, {});
-  }
-
-  void split(const char* part, int64_t numbers) {
-    operators_.push_back({part, footprint::split_footprint(step_, numbers), {}, {}});
-  }
-
-  void row_norm(const char* part, const char* module, int64_t numbers, int64_t groups, Tensors wait) {
-    operators_.push_back({part, footprint::row_norm_footprint(step_, numbers, groups),
-                          gradients_of(subject_.rows, module), std::move(wait)});
-  }
-
-  // The stream as linear layers read it: through a norm, or as it is, which a layer that is trained keeps.
-  // A parallel feed-forward part reads what attention read.
-  // apart: they make their gradients of it apart, which add up.
-  void begin_branch(const char* part, const char* norm, std::initializer_list<const char*> readers,
-                    bool apart = false) {
-    made_needs_ = false;
-    if (norm == nullptr && before_) {
-      branch_needs_ = shared_needs_;
-      return;
-    }
-    branch_needs_ = stream_needs_;
-    keeps_input_alone_ = casts_input_ = false;
-    if (before_) {
-      operators_.push_back({part,
-                            footprint::norm_footprint(step_, width_, subject_.run.architecture.centred_norms),
-                            gradients_of(subject_.rows, norm),
-                            {}});
-      branch_needs_ = shared_needs_ = branch_needs_ || !operators_.back().gradients.empty();
-      operators_.back().keeps_stream = branch_needs_;
-      if (!branch_needs_) keep_output_alone("output of a norm", width_, readers);
-      keeps_input_alone_ = !branch_needs_ && any_keeps_input(readers);
-      const auto sums = branch_needs_ && (apart || fake_codes_) ? static_cast<int64_t>(readers.size()) - 1 : 0;
-      operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(step_.wide(width_, step_.compute_bytes));
-    } else if (any_keeps_input(readers)) {
-      operators_.push_back(
-          {part,
-           {{{"residual stream, read by projections", kStream, step_.wide(width_, step_.compute_bytes)}}, {}, {}},
-           {},
-           {}});
-      operators_.back().keeps_stream = !step_.casts();
-      keeps_input_alone_ = true;
-    }
-    keeps_stream_ = !operators_.empty() && operators_.back().keeps_stream;
-  }
-
-  // Of an operator that no gradient asks for, which its readers keep if they need it.
-  void keep_output_alone(const char* what, int64_t width, std::initializer_list<const char*> readers) {
-    operators_.back().footprint.kept =
-        any_keeps_input(readers) ? Tensors{{what, kStream, step_.wide(width, step_.compute_bytes)}} : Tensors();
-  }
-
-  void push_attention(footprint::Footprint footprint) {
-    operators_.push_back({"attention", std::move(footprint), {}, {}});
-    operators_.back().is_attention = true;
-    alive(/*input=*/spec_.parallel);
-    branch_needs_ = std::exchange(made_needs_, false);
-  }
-
-  void finish_attention(const char* part, const arch::AttentionNames& names) {
-    Operator& made = linear(step_, part, names.output, false, keeps_input(names.output));
-    // Fused kernels keep it themselves.
-    if (keeps_input(names.output) && (by_scores_ || kernel_of(subject_.target) == footprint::AttentionKernel::kMath)) {
-      made.footprint.kept.push_back(
-          {"output of attention", kStream, step_.wide(spec_.attention.queries(), step_.compute_bytes)});
-    }
-    if (spec_.parallel) alive(/*input=*/true);
-    add_to_stream(part, names.norm_after);
-  }
-
-  void add_to_stream(const char* part, const char* norm) {
-    stream_needs_ = stream_needs_ || made_needs_;
-    const bool scales = spec_.added_scale != 1;
-    operators_.back().takes_stream_gradient = !spec_.norms_after() && !step_.casts() && !drops_ && !scales;
-    if (drops_) drop(part, width_);
-    if (spec_.norms_after()) row_norm(part, norm, width_, 1, {});
-    if (scales) operators_.push_back({part, footprint::scale_footprint(step_, width_), {}, {}});
-    // The sum takes the place of what is added, or of its cast.
-    const int64_t cast = step_.casts() ? step_.stored_bytes : 0;
-    operators_.push_back(
-        {part,
-         {{},
-          {{{"what is added to the residual stream", kStream, step_.wide(width_, step_.compute_bytes + cast)}}},
-          {}},
-         {},
-         {}});
-    operators_.back().footprint.forward_work.bytes = operators_.back().footprint.backward_work.bytes =
-        value_of(step_.wide(width_, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + cast : 0)));
-    alive(/*input=*/false);
-  }
-
-  // What is there besides while the last operator runs forward, also where no backward pass wants it: the stream behind
-  // attention, unless it is kept, and what the branch reads until all that read it have run.
-  void alive(bool input) {
-    for (Tensors& moment : operators_.back().footprint.forward) {
-      const auto add = [&](const char* what, int64_t bytes) {
-        moment.push_back({what, kStream, step_.wide(width_, bytes)});
-      };
-      if (attended_ && !(subject_.gradients && keeps_stream_)) {
-        add("residual stream, after attention", step_.stored_bytes);
+  // Beside an operator of a step: forward the values that were made before and are read after it, but those that are
+  // kept, and the stream that a sum is added to; backward the gradients of such values, which who reads them after has
+  // made. The stream's is not the layer's.
+  void add_what_is_there(Operator& each, const Step& step) const {
+    for (size_t value = 0; value < values_.size(); ++value) {
+      const arch::Value& its = program_.values[value];
+      const bool given = program_.is_given(value), was_made = given || its.made_by < number_;
+      const bool is_read_later = was_made && its.last_read_by > number_;
+      const bool reads = std::find(step.reads.begin(), step.reads.end(), value) != step.reads.end();
+      const bool is_sum = reads && step.kind == StepKind::kAdd && is_stream(value);
+      if (!given && (is_sum || (is_read_later && !reads)) && !(subject_.gradients && known(value).is_kept)) {
+        for (Tensors& moment : each.footprint.forward) moment.push_back(alive(value));
       }
-      if (!input) continue;
-      if (!(subject_.gradients && keeps_input_alone_)) add("input of a branch", step_.compute_bytes);
-      if (casts_input_) moment.push_back(cast_of_input());
+      if (!is_read_later || is_stream(value) || !known(value).needs_gradient) continue;
+      if (value == LayerProgram::kSource && fake_codes_) continue;  // each of its readers makes its own
+      std::set<Branch> made;
+      for (size_t number = number_ + 1; number < program_.steps.size(); ++number) {
+        const Step& later = program_.steps[number];
+        if (std::find(later.reads.begin(), later.reads.end(), value) != later.reads.end()) made.insert(later.branch);
+      }
+      each.waiting.insert(each.waiting.end(), made.size(), gradient_of_value(value));
     }
   }
-  footprint::Bytes cast_of_input() const {
-    return {"adapters' input, cast", kStream, step_.wide(width_, step_.adapter_bytes)};
+
+  // ---- values.
+
+  Known& known(size_t value) { return values_[value]; }
+  const Known& known(size_t value) const { return values_[value]; }
+  bool any_needs_gradient(const Step& step) const {
+    return std::any_of(step.reads.begin(), step.reads.end(), [&](size_t read) { return known(read).needs_gradient; });
+  }
+  int64_t numbers_of(size_t value) const { return program_.values[value].width; }
+  const StepSizes& step_of(size_t value) const { return program_.values[value].of_source ? subject_.source : step_; }
+  Product wide(size_t value) const { return step_of(value).wide(numbers_of(value), step_.compute_bytes); }
+  bool made_by(size_t value, StepKind kind) const {
+    return !program_.is_given(value) && program_.steps[program_.values[value].made_by].kind == kind;
+  }
+  bool is_stream(size_t value) const { return value == LayerProgram::kStream || made_by(value, StepKind::kAdd); }
+  bool is_input_of_branch(size_t value) const {
+    return made_by(value, StepKind::kNorm) || made_by(value, StepKind::kRead);
+  }
+  footprint::Bytes input_of_branch(size_t value) const { return {"input of a branch", kLayer, wide(value)}; }
+  footprint::Bytes alive(size_t value) const {
+    if (is_input_of_branch(value)) return input_of_branch(value);
+    if (is_stream(value)) {
+      return {"residual stream, after attention", kLayer, step_.wide(numbers_of(value), step_.stored_bytes)};
+    }
+    return {"values of a branch so far", kLayer, wide(value)};
+  }
+  footprint::Bytes gradient_of_value(size_t value) const {
+    const char* what = value == LayerProgram::kSource ? "gradient of a source"
+                       : is_input_of_branch(value)    ? "gradient of the layers' input"
+                                                      : "gradients of values of a branch";
+    return {what, footprint::kGradientSource, wide(value)};
   }
 
-  // ---- what they are made of.
+  // Projections and experts that read a value and need it in their backward passes.
+  bool keeps_input(size_t value) const {
+    return std::any_of(program_.steps.begin(), program_.steps.end(), [&](const Step& step) {
+      if (step.reads.front() != value) return false;
+      if (step.kind == StepKind::kLinear) return sizes_of(step.module).keeps_input();
+      if (step.kind != StepKind::kExperts) return false;
+      return sizes_of(step.module).keeps_input() || sizes_of(spec_.names().feed_forward.experts).keeps_input();
+    });
+  }
+  Tensors kept_alone(size_t value, const char* what) const {
+    return keeps_input(value) ? Tensors{{what, kLayer, wide(value)}} : Tensors();
+  }
+  // Those that are made apart of a value, and added up.
+  int64_t gradients_of_value(size_t value) const {
+    int64_t sum = 0;
+    for (size_t number = 0; number < program_.steps.size(); ++number) {
+      const Step& step = program_.steps[number];
+      if (step.reads.front() != value) continue;
+      if (step.kind == StepKind::kLinear) sum += fake_codes_ || step.sharing.front() == number ? 1 : 0;
+      if (step.kind == StepKind::kExperts) sum += 2;
+    }
+    return sum;
+  }
+  // Whether a projection before this one has cast what both read to the type of adapters.
+  bool casts_input(const Step& step) const {
+    if (step_.adapter_bytes == step_.compute_bytes || fake_codes_) return false;
+    return std::any_of(step.sharing.begin(), step.sharing.end(), [&](size_t number) {
+      return number < number_ && sizes_of(program_.steps[number].module).adapted;
+    });
+  }
+  footprint::Bytes cast_input(size_t value) const {
+    return {"adapters' input, cast", kLayer, step_of(value).wide(numbers_of(value), step_.adapter_bytes)};
+  }
+  // Whether the kernel that makes the gradients of gate and up makes their product again, too.
+  bool meets_gate(size_t value) const {
+    const bool gated = made_by(value, StepKind::kActivate) && spec_.feed_forward.gated;
+    return gated && step_.cuda && footprint::gate_by_kernel(step_, spec_.feed_forward.activation);
+  }
+
   footprint::LinearSizes sizes_of(std::string_view module) const {
     footprint::LinearSizes sizes;
     for (const ParameterRow* row : subject_.rows) {
@@ -359,34 +363,30 @@ class LayerOperators {
       sizes.in = row->spec.shape[1];
       sizes.trained = row->trained;
       sizes.adapted = row->adapted();
-      sizes.comes_cast = casts_.have(*row);
+      sizes.comes_cast = subject_.run.gathered_casts.have(*row);
       sizes.codes = row->codes;
       sizes.fake_codes = fake_codes_;
     }
     return sizes;
   }
-  bool keeps_input(std::string_view module) const { return sizes_of(module).keeps_input(); }
-  bool any_keeps_input(std::initializer_list<const char*> modules) const {
-    return std::any_of(modules.begin(), modules.end(), [this](const char* each) { return keeps_input(each); });
+
+  const char* first_part(Branch branch) const {
+    if (branch == Branch::kAttention) return "queries, keys and values";
+    if (branch == Branch::kSource) return "queries, and a source's keys and values";
+    if (spec_.feed_forward.experts) return "the router";
+    return spec_.feed_forward.gated ? "gate and up" : "the up projection";
   }
-  Tensors waiting(const char* what, int64_t numbers) const {
-    return {{what, footprint::kGradientSource, step_.wide(numbers, step_.compute_bytes)}};
-  }
-  Tensors of_input() const { return waiting("gradient of the layers' input", width_); }
 
   const LayerSubject& subject_;
   const arch::LayerSpec& spec_;
   const StepSizes& step_;
-  const int64_t width_;
-  const bool before_, by_scores_, drops_, drops_inside_;
+  const LayerProgram program_;
+  const bool by_scores_;
   const std::optional<quant::Scheme> fake_codes_;
-  const arch::Casts casts_;  // that come as such
-  // Whether the stream, what linear layers read of it, and what they make of that need gradients.
-  bool stream_needs_, branch_needs_ = false, made_needs_ = false, shared_needs_ = false;
-  // Of a branch: its norm keeps the stream, or what its linear layers read is kept itself; it was cast for adapters.
-  bool keeps_stream_ = false, keeps_input_alone_ = false, casts_input_ = false;
-  bool attended_ = false;  // the stream is there as the layer read it and as attention left it
+  std::vector<Known> values_;
   Operators operators_;
+  size_t number_ = 0;  // of the step at hand
+  const char* part_ = "";
   size_t ended_ = 0;  // operators of branches that are whole
 };
 

@@ -1,4 +1,4 @@
-// The operators of one layer, as lib/model/decoder_layer.cpp puts them together.
+// The operators of one layer, by the steps of arch/layer_program.h.
 #pragma once
 
 #include <vector>

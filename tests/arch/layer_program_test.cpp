@@ -1,0 +1,164 @@
+// The programs of layers: written out for a few families, and well formed for every shape that configs/models ships.
+#include "arch/layer_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "base/json.h"
+
+namespace fathom::arch {
+namespace {
+
+using ::testing::ElementsAre;
+
+const std::filesystem::path kModels = FATHOM_SOURCE_DIR "/configs/models";
+
+Architecture architecture_of(const std::string& name) {
+  return parse_architecture(read_json(kModels / name / "config.json"), name);
+}
+
+const char* name_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::kNorm:
+      return "norm";
+    case StepKind::kRead:
+      return "read";
+    case StepKind::kLinear:
+      return "linear";
+    case StepKind::kSplit:
+      return "split";
+    case StepKind::kRowNorm:
+      return "row norm";
+    case StepKind::kRotateQueries:
+      return "rotate queries";
+    case StepKind::kRotateKeys:
+      return "rotate keys";
+    case StepKind::kAttend:
+      return "attend";
+    case StepKind::kAttendSource:
+      return "attend to source";
+    case StepKind::kActivate:
+      return "activate";
+    case StepKind::kExperts:
+      return "experts";
+    case StepKind::kDrop:
+      return "drop";
+    case StepKind::kDropInside:
+      return "drop inside";
+    case StepKind::kScale:
+      return "scale";
+    case StepKind::kAdd:
+      return "add";
+  }
+  return "";
+}
+
+// "2 = norm 0 (input_layernorm)"
+std::vector<std::string> written(const LayerProgram& program) {
+  const auto list = [](const std::vector<size_t>& values) {
+    std::string text;
+    for (const size_t value : values) text += std::to_string(value) + " ";
+    return text;
+  };
+  std::vector<std::string> lines;
+  for (const Step& step : program.steps) {
+    std::string line = list(step.makes) + "= " + name_of(step.kind) + " " + list(step.reads);
+    if (step.module != nullptr) line += std::string("(") + step.module + ")";
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> written(const std::string& model, size_t layer) {
+  const Architecture architecture = architecture_of(model);
+  return written(layer_program(architecture, architecture.layers[layer]));
+}
+
+TEST(LayerProgram, OfQwen3NormalisesAndTurnsHeads) {
+  EXPECT_THAT(
+      written("qwen3-0.6b", 0),
+      ElementsAre("2 = norm 0 (input_layernorm)", "3 = linear 2 (self_attn.q_proj)",
+                  "4 = row norm 3 (self_attn.q_norm)", "5 = rotate queries 4 ", "6 = linear 2 (self_attn.k_proj)",
+                  "7 = row norm 6 (self_attn.k_norm)", "8 = rotate keys 7 ", "9 = linear 2 (self_attn.v_proj)",
+                  "10 = attend 5 8 9 (self_attn)", "11 = linear 10 (self_attn.o_proj)", "12 = add 11 0 ",
+                  "13 = norm 12 (post_attention_layernorm)", "14 = linear 13 (mlp.gate_proj)",
+                  "15 = linear 13 (mlp.up_proj)", "16 = activate 14 15 (mlp.act_fn)", "17 = linear 16 (mlp.down_proj)",
+                  "18 = add 17 12 "));
+}
+
+TEST(LayerProgram, OfCommandR7bReadsOneNormTwice) {
+  EXPECT_THAT(
+      written("command-r7b", 3),  // every fourth layer does not turn heads
+      ElementsAre("2 = norm 0 (input_layernorm)", "3 = linear 2 (self_attn.q_proj)", "4 = linear 2 (self_attn.k_proj)",
+                  "5 = linear 2 (self_attn.v_proj)", "6 = attend 3 4 5 (self_attn)", "7 = linear 6 (self_attn.o_proj)",
+                  "8 = add 7 0 ", "9 = linear 2 (mlp.gate_proj)", "10 = linear 2 (mlp.up_proj)",
+                  "11 = activate 9 10 (mlp.act_fn)", "12 = linear 11 (mlp.down_proj)", "13 = add 12 8 "));
+}
+
+TEST(LayerProgram, OfT5sDecoderAttendsToTheSource) {
+  const Architecture t5 = architecture_of("flan-t5-small");
+  const LayerProgram program = layer_program(t5, t5.layers.back());
+  const std::vector<std::string> lines = written(program);
+  EXPECT_THAT(std::vector<std::string>(lines.begin() + 8, lines.begin() + 16),
+              ElementsAre("10 = norm 9 (layer.1.layer_norm)", "11 = linear 10 (layer.1.EncDecAttention.q)",
+                          "12 = linear 1 (layer.1.EncDecAttention.k)", "13 = linear 1 (layer.1.EncDecAttention.v)",
+                          "14 = attend to source 11 12 13 (layer.1.EncDecAttention)",
+                          "15 = linear 14 (layer.1.EncDecAttention.o)", "16 = drop 15 ", "17 = add 16 9 "));
+  EXPECT_TRUE(program.values[12].of_source);
+  EXPECT_FALSE(program.values[14].of_source);
+}
+
+TEST(LayerProgram, OfExpertsIsOneStep) {
+  const std::vector<std::string> lines = written("olmoe-1b-7b", 0);
+  EXPECT_THAT(std::vector<std::string>(lines.end() - 3, lines.end()),
+              ElementsAre("13 = norm 12 (post_attention_layernorm)", "14 = experts 13 (mlp.gate)", "15 = add 14 12 "));
+}
+
+void expect_well_formed(const LayerProgram& program, int64_t width) {
+  std::set<size_t> made = {LayerProgram::kStream, LayerProgram::kSource};
+  for (size_t number = 0; number < program.steps.size(); ++number) {
+    const Step& step = program.steps[number];
+    for (const size_t value : step.reads) {
+      EXPECT_TRUE(made.contains(value)) << "value " << value << " is read before it is made";
+      EXPECT_GE(program.values[value].last_read_by, number);
+    }
+    for (const size_t value : step.makes) {
+      EXPECT_TRUE(made.insert(value).second) << "value " << value << " is made twice";
+      EXPECT_EQ(program.values[value].made_by, number);
+    }
+    const auto sum = [&](const std::vector<size_t>& values) {
+      int64_t widths = 0;
+      for (const size_t value : values) widths += program.values[value].width;
+      return widths;
+    };
+    if (step.kind == StepKind::kSplit) {
+      EXPECT_EQ(sum(step.makes), sum(step.reads));
+    } else if (step.kind == StepKind::kAdd) {
+      EXPECT_EQ(sum(step.reads), 2 * width);
+    } else if (step.kind == StepKind::kLinear) {
+      EXPECT_THAT(step.sharing, ::testing::Contains(number));
+    }
+    for (const size_t other : step.sharing) EXPECT_EQ(program.steps[other].reads, step.reads);
+  }
+  EXPECT_EQ(made.size(), program.values.size());
+  EXPECT_EQ(program.values.back().width, width);
+  EXPECT_EQ(program.values.back().last_read_by, 0u);
+}
+
+TEST(LayerProgram, IsWellFormedForEveryShape) {
+  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+    SCOPED_TRACE(entry.path().filename());
+    const Architecture architecture = architecture_of(entry.path().filename());
+    for (const LayerSpec& layer : architecture.layers) {
+      expect_well_formed(layer_program(architecture, layer), architecture.hidden_size);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fathom::arch
