@@ -132,122 +132,166 @@ config::RunConfig as_given(config::RunConfig config, const Invocation& invocatio
   return config;
 }
 
-// Where a run begins, and with which settings: those of the invocation, but that a phantom, whose losses are none,
-// plays every step, and that a step stays as large as those of the checkpoint where no words say how large it is.
-struct Beginning {
+// ---- `train`, in five acts: open, plan, refuse, run, tell.
+
+// What is read before the run is planned.
+struct Opened {
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  schedule::RunInputs inputs;
   config::RunConfig config;
   std::optional<checkpoint::Checkpoint> resume;
+  schedule::Start start;               // of the steps that are left
+  int64_t resident_before = 0;         // bytes of this process
+  bool goes_on_in_its_folder = false;  // a resumed run
 };
 
-Beginning beginning_of(const Train& invocation, const schedule::RunInputs& inputs, const Session& session,
-                       weights::Readers* readers) {
-  Beginning found{invocation.config, std::nullopt};
-  if (invocation.phantom_gpu) found.config.early_stopping_patience = 0;
-  found.resume = invocation.own_accumulation
-                     ? train::find_resume(found.config, inputs, session.phantom, readers)
-                     : train::find_resume_of_any_number(found.config, inputs, session.phantom, readers);
-  return found;
-}
-
-int train(const Train& invocation, const Session& session) {
-  const auto start = std::chrono::steady_clock::now();
+// The settings are those of the invocation, but that a phantom, whose losses are none, plays every step, and that a
+// step stays as large as those of the checkpoint where no words say how large it is.
+Opened open(const Train& invocation, const Session& session) {
+  Opened opened;
+  if (session.placement.is_first()) refuse_taken_folder(invocation.config, invocation.phantom_gpu.has_value());
+  opened.inputs = train::open_inputs(invocation.config);
+  opened.config = invocation.config;
+  if (invocation.phantom_gpu) opened.config.early_stopping_patience = 0;
   dist::Group* const group = session.group.get();
-  const bool writes = session.placement.is_first();
-  if (writes) refuse_taken_folder(invocation.config, invocation.phantom_gpu.has_value());
-  StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
-  const schedule::RunInputs inputs = train::open_inputs(invocation.config);
   std::optional<train::RanksThatRead> ranks;
   if (group != nullptr) {
     require_same_config(*group, invocation.config);
     ranks.emplace(*group);
   }
-  const Beginning beginning = beginning_of(invocation, inputs, session, ranks ? &*ranks : nullptr);
-  const std::optional<checkpoint::Checkpoint>& resume = beginning.resume;
-  if (group != nullptr) require_same_run(*group, inputs, resume);
-  if (resume) log_info("resuming from " + resume->folder().string());
-  const int64_t resident_before = resident_bytes();
-  const schedule::Start start_of_run = train::start_of(beginning.config, inputs, resume);
-  if (group != nullptr) group->now("planning");
-  const Planned planned = plan_with_strategy(
-      planned_run(beginning.config, inputs, session), group,
-      [&](const arch::Run& candidate) { return plan_of(candidate, inputs, start_of_run, session, invocation); });
-  const plan::Plan& plan = planned.plan;
-  const arch::Run run =
-      arch::resolve(with_strategy(beginning.config, planned.run.config.strategy), inputs.architecture);
-  const config::RunConfig& config = run.config;
-  print(report::format_plan(plan));
-  refuse_what_cannot_fit(plan, run, invocation.force);
-  if (!session.phantom) refuse_what_the_host_cannot_hold(plan, invocation.force);
-  const PlannedEvents events(planned.run, inputs, start_of_run, session, invocation);
-  if (group != nullptr) group->meet();  // all have looked at the folder as it was
-  const bool in_place = train::continues_in_place(config, resume);
-  const EarlierReport earlier(in_place && writes ? config.output_dir : "");
-  const Descriptor folder =
-      writes ? prepare_run_folder(as_given(config, invocation), in_place, session.phantom) : Descriptor();
+  weights::Readers* const readers = ranks ? &*ranks : nullptr;
+  opened.resume = invocation.own_accumulation
+                      ? train::find_resume(opened.config, opened.inputs, session.phantom, readers)
+                      : train::find_resume_of_any_number(opened.config, opened.inputs, session.phantom, readers);
+  if (group != nullptr) require_same_run(*group, opened.inputs, opened.resume);
+  if (opened.resume) log_info("resuming from " + opened.resume->folder().string());
+  opened.resident_before = resident_bytes();
+  opened.start = train::start_of(opened.config, opened.inputs, opened.resume);
+  opened.goes_on_in_its_folder = train::continues_in_place(opened.config, opened.resume);
+  return opened;
+}
+
+// The run as it is planned, which leaves out evaluations that it ends before, and as it runs.
+struct PlannedRun {
+  Planned planned;
+  arch::Run run;
+  const plan::Plan& plan() const { return planned.plan; }
+};
+
+PlannedRun plan(const Train& invocation, const Session& session, const Opened& opened) {
+  if (session.group != nullptr) session.group->now("planning");
+  Planned planned = plan_with_strategy(
+      planned_run(opened.config, opened.inputs, session), session.group.get(),
+      [&](const arch::Run& each) { return plan_of(each, opened.inputs, opened.start, session, invocation); });
+  arch::Run run = arch::resolve(with_strategy(opened.config, planned.run.config.strategy), opened.inputs.architecture);
+  print(report::format_plan(planned.plan));
+  return {std::move(planned), std::move(run)};
+}
+
+void refuse(const Train& invocation, const Session& session, const PlannedRun& planned) {
+  refuse_what_cannot_fit(planned.plan(), planned.run, invocation.force);
+  if (!session.phantom) refuse_what_the_host_cannot_hold(planned.plan(), invocation.force);
+}
+
+// What became of the run, and whatever of it could not be written.
+struct Ran {
+  Descriptor folder;  // which is this run's while this is open
+  train::RunResult result;
+  plan::Comparison comparison;
+  report::StepTimes took;
+  std::string summary;  // of what was recorded
+  std::vector<std::string> failures;
+};
+
+Ran run(const Train& invocation, const Session& session, const Opened& opened, const PlannedRun& planned,
+        StepProfile& profile) {
+  const bool writes = session.placement.is_first();
+  const arch::Run& run = planned.run;
+  const plan::Plan& plan = planned.plan();
+  Ran ran;
   if (writes) {
+    ran.folder = prepare_run_folder(as_given(run.config, invocation), opened.goes_on_in_its_folder, session.phantom);
     write_run_report(run, invocation.command_line, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   }
-  StepTimes times(run, inputs, session, plan);
-  print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
-  Recorder recorder(config, resume, times, profile);
-  keep_within_budget(plan.gpu ? plan.gpu->limit : config.memory_budget, session);
+  StepTimes times(run, opened.inputs, session, plan);
+  print(describe_run(run.config, opened.inputs, opened.resume) + report::folded(times.forecast()));
+  Recorder recorder(run.config, opened.resume, times, profile);
+  keep_within_budget(plan.gpu ? plan.gpu->limit : run.config.memory_budget, session);
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
-  train::RunResult result;
   try {
-    result = play(run, inputs, session, plan, resume, writes ? recorder.observer() : train::Observer());
+    ran.result =
+        play(run, opened.inputs, session, plan, opened.resume, writes ? recorder.observer() : train::Observer());
   } catch (const std::exception& error) {
-    if (writes) record_failure(invocation, run, plan, seconds_since(start), error);
+    if (writes) record_failure(invocation, run, plan, seconds_since(opened.since), error);
     throw;
   }
-  const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
-  std::vector<std::string> failures;
-  if (const std::string why = plan::why_uncounted(*comparison.measured); !why.empty()) failures.push_back(why);
-  if (!writes) {
-    if (result.signal != 0) return 128 + result.signal;
-    print_processes(comparison, events.compare(result), *group, result.stopped_early);
-    return tell_failures(failures);
+  ran.comparison = {plan, measured_of(ran.result, session, opened.resident_before)};
+  if (const std::string why = plan::why_uncounted(*ran.comparison.measured); !why.empty()) ran.failures.push_back(why);
+  if (!writes) return ran;
+  for (const std::vector<std::string>& each : {recorder.failures(), ran.result.failures}) {
+    ran.failures.insert(ran.failures.end(), each.begin(), each.end());
   }
-  for (const std::vector<std::string>& each : {recorder.failures(), result.failures}) {
-    failures.insert(failures.end(), each.begin(), each.end());
-  }
-  if (result.signal != 0) {
-    report_or_keep(
-        [&] {
-          write_run_report(run, invocation.command_line, comparison, report::memory_json(comparison),
-                           RunEnd{seconds_since(start), std::nullopt});
-        },
-        failures);
-    const std::string go_on = " resume_from_checkpoint=auto", &command = invocation.command_line;
-    log_info("stopped by a signal after step " + format_count(result.steps) + "; go on with: " + command +
-             (command.find(go_on) == std::string::npos ? go_on : ""));
-    tell_failures(failures);
-    return 128 + result.signal;
-  }
+  ran.took = times.sums(ran.result.phase_seconds);
+  ran.summary = recorder.summary();
+  return ran;
+}
 
-  const report::StepTimes took = times.sums(result.phase_seconds);
-  const bool ran = !resume || resume->step() < result.steps;
+// Of a run that a signal stopped.
+int tell_of_signal(const Train& invocation, const Opened& opened, const PlannedRun& planned, Ran& ran) {
   report_or_keep(
       [&] {
-        if (!ran && earlier.exists()) return earlier.put_back();
-        write_run_report(run, invocation.command_line, comparison,
-                         memory_of(comparison, invocation, run, session, took),
-                         RunEnd{seconds_since(start), result.kept_step});
+        write_run_report(planned.run, invocation.command_line, ran.comparison, report::memory_json(ran.comparison),
+                         RunEnd{seconds_since(opened.since), std::nullopt});
       },
-      failures);
-  if (!ran) {
-    print(report::folded(resume->folder().string() +
+      ran.failures);
+  const std::string go_on = " resume_from_checkpoint=auto", &command = invocation.command_line;
+  log_info("stopped by a signal after step " + format_count(ran.result.steps) + "; go on with: " + command +
+           (command.find(go_on) == std::string::npos ? go_on : ""));
+  tell_failures(ran.failures);
+  return 128 + ran.result.signal;
+}
+
+// What was measured beside what was planned, and how the run went.
+void print_what_was_measured(const Session& session, const Opened& opened, const PlannedEvents& events, const Ran& ran,
+                             bool any_steps) {
+  const train::RunResult& result = ran.result;
+  if (!any_steps) {
+    print(report::folded(opened.resume->folder().string() +
                          " is of the last step: none was left to run, and nothing to measure\n"));
   } else {
-    print(report::format_memory(comparison, result.stopped_early) + "\n" +
-          report::format_rules(comparison, /*all=*/false) + "\n");
+    print(report::format_memory(ran.comparison, result.stopped_early) + "\n" +
+          report::format_rules(ran.comparison, /*all=*/false) + "\n");
   }
-  if (group != nullptr) {
-    print_processes(comparison, events.compare(result), *group, result.stopped_early);
+  if (session.group != nullptr) {
+    print_processes(ran.comparison, events.compare(result), *session.group, result.stopped_early);
   } else if (const auto compared = events.compare(result)) {
     print(report::folded(describe(*compared) + "\n"));
   }
+}
+
+// Returns the exit status.
+int tell(const Train& invocation, const Session& session, const Opened& opened, const PlannedRun& planned,
+         const PlannedEvents& events, const EarlierReport& earlier, Ran ran) {
+  const train::RunResult& result = ran.result;
+  const config::RunConfig& config = planned.run.config;
+  if (!session.placement.is_first()) {
+    if (result.signal != 0) return 128 + result.signal;
+    print_processes(ran.comparison, events.compare(result), *session.group, result.stopped_early);
+    return tell_failures(ran.failures);
+  }
+  if (result.signal != 0) return tell_of_signal(invocation, opened, planned, ran);
+  const bool any_steps = !opened.resume || opened.resume->step() < result.steps;
+  report_or_keep(
+      [&] {
+        if (!any_steps && earlier.exists()) return earlier.put_back();
+        write_run_report(planned.run, invocation.command_line, ran.comparison,
+                         memory_of(ran.comparison, invocation, planned.run, session, ran.took),
+                         RunEnd{seconds_since(opened.since), result.kept_step});
+      },
+      ran.failures);
+  print_what_was_measured(session, opened, events, ran, any_steps);
   if (!session.phantom) {  // a phantom's losses and times are none
-    print(report::format_step_times(took) + recorder.summary());
+    print(report::format_step_times(ran.took) + ran.summary);
     print_outcome(result, config);
   }
   print("report: " + (std::filesystem::path(config.output_dir) / "report.html").string() + "\n");
@@ -255,13 +299,26 @@ int train(const Train& invocation, const Session& session) {
     print("A phantom run: played on a GPU that is not there; no number in the weights of " + config.output_dir +
           " is real.\n");
   } else {
-    print_next(config, inputs);
+    print_next(config, opened.inputs);
   }
   if (!result.best_is_lost.empty()) {
-    failures.push_back("the final weights are those of the last step, " + std::to_string(result.steps) +
-                       ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);
+    ran.failures.push_back("the final weights are those of the last step, " + std::to_string(result.steps) +
+                           ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);
   }
-  return tell_failures(failures);
+  return tell_failures(ran.failures);
+}
+
+int train(const Train& invocation, const Session& session) {
+  StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
+  const Opened opened = open(invocation, session);
+  const PlannedRun planned = plan(invocation, session, opened);
+  refuse(invocation, session, planned);
+  const PlannedEvents events(planned.planned.run, opened.inputs, opened.start, session, invocation);
+  if (session.group != nullptr) session.group->meet();  // all have looked at the folder as it was
+  const bool keeps_report = opened.goes_on_in_its_folder && session.placement.is_first();
+  const EarlierReport earlier(keeps_report ? planned.run.config.output_dir : "");
+  Ran ran = run(invocation, session, opened, planned, profile);
+  return tell(invocation, session, opened, planned, events, earlier, std::move(ran));
 }
 
 // That a rank may take, by its machine's start and what it reads, until training runs.
