@@ -33,52 +33,48 @@ void put_mark(const report::LogMark& mark, const std::string& log, train::Observ
   if (mark.check) state[log + "_check"] = *mark.check;
 }
 
-constexpr const char *kMetrics = "metrics", *kEvents = "event";
-
 }  // namespace
 
 Recorder::Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume,
                    StepTimes& times, StepProfile& profile)
-    : folder_(config.output_dir),
-      for_tensorboard_(config.report_to == config::ReportTo::kTensorBoard),
-      times_(times),
-      profile_(profile) {
-  if (!resume || !train::continues_in_place(config, resume)) return;
-  const train::ObserverState kept = train::run_state(*resume).observer;
-  kept_metrics_ = mark_in(kept, kMetrics);
-  kept_events_ = mark_in(kept, kEvents);
+    : config_(config), times_(times), profile_(profile) {
+  train::ObserverState kept;
+  if (resume && train::continues_in_place(config, resume)) kept = train::run_state(*resume).observer;
+  for (const report::SinkKind& kind : report::sink_kinds()) told_.push_back({kind, mark_in(kept, kind.name), nullptr});
 }
 
 train::Observer Recorder::observer() {
   train::Observer observer;
   observer.on_start = [this] { open(); };
   observer.on_step = [this](const train::StepReport& report) { step(report); };
-  observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
+  observer.on_evaluation = [this](const report::EvaluationMetrics& metrics) { evaluation(metrics); };
   observer.on_checkpoint = tell_of_saved;
   observer.state = [this] { return state(); };
   observer.sync = [this] {
-    if (metrics_) metrics_->sync();
-    if (events_) events_->sync();
+    for (const Told& each : told_) {
+      if (each.sink) each.sink->sync();
+    }
   };
   return observer;
 }
 
 void Recorder::open() {
-  metrics_.emplace(folder_ / "metrics.jsonl", kept_metrics_);
-  if (for_tensorboard_) events_.emplace(folder_, kept_events_);
+  for (Told& each : told_) {
+    if (each.kind.is_wanted(config_.report_to)) each.sink = each.kind.open(config_.output_dir, each.kept);
+  }
 }
 
 train::ObserverState Recorder::state() const {
   train::ObserverState state;
-  put_mark(metrics_ ? metrics_->mark() : kept_metrics_, kMetrics, state);
-  put_mark(events_ ? events_->mark() : kept_events_, kEvents, state);
+  for (const Told& each : told_) put_mark(each.sink ? each.sink->mark() : each.kept, each.kind.name, state);
   return state;
 }
 
 std::vector<std::string> Recorder::failures() const {
   std::vector<std::string> failures;
-  if (metrics_) failures.push_back(metrics_->failure());
-  if (events_) failures.push_back(events_->failure());
+  for (const Told& each : told_) {
+    if (each.sink) failures.push_back(each.sink->failure());
+  }
   failures.push_back(profile_.failure());
   std::erase(failures, "");
   return failures;
@@ -97,55 +93,28 @@ std::string Recorder::summary() const {
 }
 
 void Recorder::step(const train::StepReport& report) {
-  profile_.after_step(report.step, report.total_steps);
-  times_.add(report.step, report.seconds);
-  interval_.add(report.step_tokens, report.seconds);
-  all_.add(report.step_tokens, report.seconds);
-  report::Progress progress;
-  progress.step = report.step;
-  progress.total_steps = report.total_steps;
-  progress.loss = report.loss;
-  progress.learning_rate = report.learning_rate;
-  progress.live_bytes = report.live_bytes;
-  progress.peak_bytes = report.peak_bytes;
-  if (report.loss_scale) {
-    progress.loss_scale = report.loss_scale->value();
-    progress.skipped_steps = report.loss_scale->skipped_steps();
-  }
-  if (report.logged) progress.tokens_per_second = interval_.tokens_per_second();
-  progress_.step(progress, report.step_tokens, report.seconds, report.logged);
+  report::StepMetrics metrics = report.metrics;
+  profile_.after_step(metrics.step, report.total_steps);
+  times_.add(metrics.step, metrics.step_seconds);
+  interval_.add(report.step_tokens, metrics.step_seconds);
+  all_.add(report.step_tokens, metrics.step_seconds);
+  metrics.tokens_per_second = interval_.tokens_per_second();
+  metrics.interval_seconds = interval_.seconds;
+  progress_.step({metrics, report.total_steps}, report.step_tokens, metrics.step_seconds, report.logged);
   if (!report.logged) return;
-  last_logged_ = {report.step, report.loss};
+  last_logged_ = {metrics.step, metrics.loss};
   if (first_logged_.step == 0) first_logged_ = last_logged_;
-  if (events_) {
-    report::Scalars scalars = {{"train/loss", report.loss},
-                               {"train/learning_rate", report.learning_rate},
-                               {"train/grad_norm", report.gradient_norm},
-                               {"train/clipped_share", report.clipped_share},
-                               {"train/epoch", report.epoch},
-                               {"train/tokens_per_second", interval_.tokens_per_second()},
-                               {"memory/live_bytes", static_cast<double>(report.live_bytes)},
-                               {"memory/peak_bytes", static_cast<double>(report.peak_bytes)}};
-    if (progress.loss_scale) {
-      scalars.emplace_back("train/loss_scale", *progress.loss_scale);
-      scalars.emplace_back("train/skipped_steps", static_cast<double>(progress.skipped_steps));
-    }
-    if (report.router_loss) scalars.emplace_back("train/router_loss", *report.router_loss);
-    events_->append(report.step, scalars);
+  for (const Told& each : told_) {
+    if (each.sink) each.sink->append(metrics);
   }
-  metrics_->append(report::StepMetrics{
-      report.step, report.epoch, report.loss, report.learning_rate, report.gradient_norm, report.clipped_share,
-      report.total_tokens, interval_.tokens_per_second(), interval_.seconds, report.seconds, report.live_bytes,
-      report.peak_bytes, progress.loss_scale, progress.skipped_steps, report.router_loss});
   interval_ = {};
 }
 
-void Recorder::evaluation(const train::EvaluationReport& report) {
-  const report::EvaluationMetrics line{report.step,    report.epoch,       report.loss,   report.tokens,
-                                       report.seconds, report.exact_match, report.rouge_l};
-  if (events_) events_->append(report.step, report::scalars_of(line));
-  metrics_->append(line);
-  log_info("evaluation at step " + format_count(report.step) + ": " + report::describe(line));
+void Recorder::evaluation(const report::EvaluationMetrics& metrics) {
+  for (const Told& each : told_) {
+    if (each.sink) each.sink->append(metrics);
+  }
+  log_info("evaluation at step " + format_count(metrics.step) + ": " + report::describe(metrics));
 }
 
 }  // namespace fathom::app

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,13 +13,14 @@
 #include "config/run_config.h"
 #include "report/metrics.h"
 #include "report/progress.h"
-#include "report/tensorboard.h"
+#include "report/sink.h"
 #include "train/loop.h"
 
 namespace fathom::app {
 
 class Recorder {
  public:
+  // Refers to the config.
   Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume, StepTimes& times,
            StepProfile& profile);
 
@@ -36,15 +37,17 @@ class Recorder {
   void open();
   train::ObserverState state() const;
   void step(const train::StepReport& report);
-  void evaluation(const train::EvaluationReport& report);
+  void evaluation(const report::EvaluationMetrics& metrics);
 
-  std::filesystem::path folder_;
-  bool for_tensorboard_;
+  const config::RunConfig& config_;
   StepTimes& times_;
   StepProfile& profile_;
-  report::LogMark kept_metrics_, kept_events_;  // of existing files: what the checkpoint knew of
-  std::optional<report::MetricsFile> metrics_;
-  std::optional<report::EventFile> events_;
+  struct Told {
+    const report::SinkKind& kind;
+    report::LogMark kept;                // of an existing file: what the checkpoint knew of
+    std::unique_ptr<report::Sink> sink;  // null: not wanted, or before the first step
+  };
+  std::vector<Told> told_;  // of every kind
   struct Logged {
     int64_t step = 0;
     double loss = 0;  // mean since the one before

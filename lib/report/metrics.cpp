@@ -1,6 +1,7 @@
 // Steps and evaluations as lines of JSON.
 #include "report/metrics.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/bytes.h"
@@ -8,6 +9,12 @@
 #include "base/numbers.h"
 
 namespace fathom::report {
+
+std::optional<double> find(const Scalars& scalars, std::string_view name) {
+  const auto found = std::find_if(scalars.begin(), scalars.end(), [&](const auto& each) { return each.first == name; });
+  if (found == scalars.end()) return std::nullopt;
+  return std::visit([](auto number) { return static_cast<double>(number); }, found->second);
+}
 
 std::string describe(const EvaluationMetrics& metrics) {
   std::string text =
@@ -30,11 +37,9 @@ void MetricsFile::append(const StepMetrics& metrics) {
                {"step_seconds", metrics.step_seconds},
                {"live_bytes", metrics.live_bytes},
                {"peak_bytes", metrics.peak_bytes}};
-  if (metrics.loss_scale) {
-    line["loss_scale"] = *metrics.loss_scale;
-    line["skipped_steps"] = metrics.skipped_steps;
+  for (const auto& [name, number] : metrics.more) {
+    std::visit([&, &name = name](auto value) { line[name] = value; }, number);
   }
-  if (metrics.router_loss) line["router_loss"] = *metrics.router_loss;
   RunLog::append(line.dump() + "\n");
 }
 

@@ -5,10 +5,19 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
-#include "report/run_log.h"
+#include "report/sink.h"
 
 namespace fathom::report {
+
+// Numbers that some runs report beside what all do, by name ("router_loss"): every log writes them as they come.
+using Scalars = std::vector<std::pair<std::string, std::variant<int64_t, double>>>;
+// Unset: it is not among them.
+std::optional<double> find(const Scalars& scalars, std::string_view name);
 
 struct StepMetrics {
   int64_t step = 0;  // optimizer steps done, 1 after the first
@@ -23,11 +32,7 @@ struct StepMetrics {
   double step_seconds = 0;       // of this step alone
   int64_t live_bytes = 0;        // at the end of the step
   int64_t peak_bytes = 0;        // of the run so far
-  // Of FP16, else not written: the loss scale after the step, and the steps of the run that were skipped.
-  std::optional<double> loss_scale = std::nullopt;
-  int64_t skipped_steps = 0;
-  // Where routers add to the loss, else not written: their part of it.
-  std::optional<double> router_loss = std::nullopt;
+  Scalars more = {};
 };
 
 // Steps done since the last logged one.
@@ -54,12 +59,12 @@ struct EvaluationMetrics {
 // "loss 1.2345 over 1,200 tokens; 45.0 % of the answers exact, ROUGE-L 0.6789".
 std::string describe(const EvaluationMetrics& metrics);
 
-class MetricsFile : public RunLog {
+class MetricsFile : public Sink {
  public:
-  explicit MetricsFile(const std::filesystem::path& path, const LogMark& kept = {}) : RunLog(path, kept) {}
+  explicit MetricsFile(const std::filesystem::path& path, const LogMark& kept = {}) : Sink(path, kept) {}
 
-  void append(const StepMetrics& metrics);
-  void append(const EvaluationMetrics& metrics);
+  void append(const StepMetrics& metrics) override;
+  void append(const EvaluationMetrics& metrics) override;
 };
 
 }  // namespace fathom::report

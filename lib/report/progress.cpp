@@ -29,8 +29,9 @@ std::string print(const char* format, Values... values) {
 }  // namespace
 
 std::string format_progress(const Progress& progress, int64_t width) {
+  const StepMetrics& metrics = progress.metrics;
   const double share = progress.total_steps > 0
-                           ? 100.0 * static_cast<double>(progress.step) / static_cast<double>(progress.total_steps)
+                           ? 100.0 * static_cast<double>(metrics.step) / static_cast<double>(progress.total_steps)
                            : 0;
   const std::string eta = progress.seconds_left < 0 ? std::string(kMissing) : format_duration(progress.seconds_left);
   struct Part {
@@ -38,18 +39,21 @@ std::string format_progress(const Progress& progress, int64_t width) {
     int gives_way;  // order of leaving where the line is too long; 0: stays
   };
   std::vector<Part> parts = {
-      {"step " + std::to_string(progress.step) + "/" + std::to_string(progress.total_steps) + print(" %.0f%%", share),
+      {"step " + std::to_string(metrics.step) + "/" + std::to_string(progress.total_steps) + print(" %.0f%%", share),
        0},
-      {print("loss %.4f", progress.loss), 0},
-      {print("lr %.2e", progress.learning_rate), 2},
-      {format_count(std::llround(progress.tokens_per_second)) + " tok/s", 0},
+      {print("loss %.4f", metrics.loss), 0},
+      {print("lr %.2e", metrics.learning_rate), 2},
+      {format_count(std::llround(metrics.tokens_per_second)) + " tok/s", 0},
       {"ETA " + eta, 0},
-      {"memory " + format_bytes(progress.live_bytes), 4},
-      {"peak " + format_bytes(progress.peak_bytes), 3},
+      {"memory " + format_bytes(metrics.live_bytes), 4},
+      {"peak " + format_bytes(metrics.peak_bytes), 3},
   };
-  if (progress.skipped_steps > 0)
-    parts.insert(parts.begin() + 3, Part{"skipped " + format_count(progress.skipped_steps), 0});
-  if (progress.loss_scale) parts.insert(parts.begin() + 3, Part{print("scale %g", *progress.loss_scale), 1});
+  if (const double skipped = find(metrics.more, "skipped_steps").value_or(0); skipped > 0) {
+    parts.insert(parts.begin() + 3, Part{"skipped " + format_count(std::llround(skipped)), 0});
+  }
+  if (const auto scale = find(metrics.more, "loss_scale")) {
+    parts.insert(parts.begin() + 3, Part{print("scale %g", *scale), 1});
+  }
   const auto joined = [&] {
     std::string line;
     for (const Part& part : parts) line += (line.empty() ? "" : "  ") + part.text;
@@ -79,8 +83,8 @@ void ProgressPrinter::step(Progress progress, int64_t tokens, double seconds, bo
   steps_ = kFading * steps_ + 1;
   tokens_ = kFading * tokens_ + static_cast<double>(tokens);
   seconds_ = kFading * seconds_ + seconds;
-  if (!logged) progress.tokens_per_second = seconds_ > 0 ? tokens_ / seconds_ : 0;
-  progress.seconds_left = static_cast<double>(progress.total_steps - progress.step) * seconds_ / steps_;
+  if (!logged) progress.metrics.tokens_per_second = seconds_ > 0 ? tokens_ / seconds_ : 0;
+  progress.seconds_left = static_cast<double>(progress.total_steps - progress.metrics.step) * seconds_ / steps_;
   if (logged) {
     output_.line(format_progress(progress, output_.live ? output_.width() : 0));
     return;

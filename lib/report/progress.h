@@ -4,27 +4,21 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
+
+#include "report/metrics.h"
 
 namespace fathom::report {
 
 struct Progress {
-  int64_t step = 0;  // done
+  StepMetrics metrics = {};
   int64_t total_steps = 0;
-  double loss = 0;
-  double learning_rate = 0;
-  std::optional<double> loss_scale = std::nullopt;  // of FP16
-  int64_t skipped_steps = 0;                        // because gradients overflowed
-  double tokens_per_second = 0;
   double seconds_left = 0;  // negative: not known yet
-  int64_t live_bytes = 0;
-  int64_t peak_bytes = 0;
 };
 
 // "step 120/600 20%  loss 1.2345  lr 4.50e-05  3,210 tok/s  ETA 1m23s  memory 1.20 GiB  peak 1.50 GiB".
-// With a loss scale also "scale 32768", and "skipped 2" from the first skipped step on.
+// With a "loss_scale" also "scale 32768", and "skipped 2" from the first of "skipped_steps" on.
 // width: terminal columns that must not be exceeded; the scale, learning rate, peak and memory give way in this order.
 // 0: no limit.
 std::string format_progress(const Progress& progress, int64_t width = 0);

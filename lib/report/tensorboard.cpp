@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "report/metrics.h"
 
 namespace fathom::report {
 namespace {
@@ -49,17 +50,10 @@ double now() { return std::chrono::duration<double>(std::chrono::system_clock::n
 
 }  // namespace
 
-Scalars scalars_of(const EvaluationMetrics& metrics) {
-  Scalars scalars = {{"eval/loss", metrics.eval_loss}};
-  if (metrics.eval_exact_match) scalars.emplace_back("eval/exact_match", *metrics.eval_exact_match);
-  if (metrics.eval_rouge_l) scalars.emplace_back("eval/rougeL", *metrics.eval_rouge_l);
-  return scalars;
-}
-
 // Event { wall_time = 1, step = 2, summary = 5 { value = 1 { tag = 1, simple_value = 2 } … } }
-std::string event_record(double wall_time, int64_t step, const Scalars& scalars) {
+std::string event_record(double wall_time, int64_t step, const TaggedValues& values) {
   std::string summary;
-  for (const auto& [tag, value] : scalars) {
+  for (const auto& [tag, value] : values) {
     summary += delimited(1, delimited(1, tag) + key(2, kFixed32) + fixed(static_cast<float>(value)));
   }
   return framed(key(1, kFixed64) + fixed(wall_time) + key(2, kVariable) + variable(static_cast<uint64_t>(step)) +
@@ -67,12 +61,35 @@ std::string event_record(double wall_time, int64_t step, const Scalars& scalars)
 }
 
 EventFile::EventFile(const std::filesystem::path& output_dir, const LogMark& kept)
-    : RunLog(output_dir / "events.out.tfevents.fathom", kept) {
+    : Sink(output_dir / "events.out.tfevents.fathom", kept) {
   if (mark().bytes > 0) return;
   RunLog::append(version_record(now()));
   if (const std::string why = failure(); !why.empty()) throw Error(why);
 }
 
-void EventFile::append(int64_t step, const Scalars& scalars) { RunLog::append(event_record(now(), step, scalars)); }
+void EventFile::append(int64_t step, const TaggedValues& values) { RunLog::append(event_record(now(), step, values)); }
+
+void EventFile::append(const StepMetrics& metrics) {
+  TaggedValues values = {{"train/loss", metrics.loss},
+                         {"train/learning_rate", metrics.learning_rate},
+                         {"train/grad_norm", metrics.grad_norm},
+                         {"train/clipped_share", metrics.clipped_share},
+                         {"train/epoch", metrics.epoch},
+                         {"train/tokens_per_second", metrics.tokens_per_second},
+                         {"memory/live_bytes", static_cast<double>(metrics.live_bytes)},
+                         {"memory/peak_bytes", static_cast<double>(metrics.peak_bytes)}};
+  for (const auto& [name, number] : metrics.more) {
+    std::visit([&, &name = name](auto value) { values.emplace_back("train/" + name, static_cast<double>(value)); },
+               number);
+  }
+  append(metrics.step, values);
+}
+
+void EventFile::append(const EvaluationMetrics& metrics) {
+  TaggedValues values = {{"eval/loss", metrics.eval_loss}};
+  if (metrics.eval_exact_match) values.emplace_back("eval/exact_match", *metrics.eval_exact_match);
+  if (metrics.eval_rouge_l) values.emplace_back("eval/rougeL", *metrics.eval_rouge_l);
+  append(metrics.step, values);
+}
 
 }  // namespace fathom::report

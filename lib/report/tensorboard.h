@@ -12,23 +12,22 @@
 #include <utility>
 #include <vector>
 
-#include "report/metrics.h"
-#include "report/run_log.h"
+#include "report/sink.h"
 
 namespace fathom::report {
 
-using Scalars = std::vector<std::pair<std::string, double>>;  // tag ("train/loss") and value
+using TaggedValues = std::vector<std::pair<std::string, double>>;  // "train/loss" and its value
 
-// Of an evaluation.
-Scalars scalars_of(const EvaluationMetrics& metrics);
-// One record: an event at `step` with these scalars.
-std::string event_record(double wall_time, int64_t step, const Scalars& scalars);
+// One record: an event at `step` with these values.
+std::string event_record(double wall_time, int64_t step, const TaggedValues& values);
 
 // output_dir/events.out.tfevents.fathom.
-class EventFile : public RunLog {
+class EventFile : public Sink {
  public:
   explicit EventFile(const std::filesystem::path& output_dir, const LogMark& kept = {});
-  void append(int64_t step, const Scalars& scalars);
+  void append(int64_t step, const TaggedValues& values);
+  void append(const StepMetrics& metrics) override;
+  void append(const EvaluationMetrics& metrics) override;
 };
 
 }  // namespace fathom::report

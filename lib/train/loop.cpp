@@ -160,13 +160,24 @@ void Loop::take_step() {
   const bool last = counters_.step == order_.total_steps();
   const bool logged = last || counters_.step % config_.logging_steps == 0;
   if (observer_.on_step) {
-    std::optional<double> router_loss;
-    if (inputs_.architecture.router_aux_loss_coef > 0) router_loss = window_mean(counters_.window_router_loss);
-    observer_.on_step({counters_.step, order_.total_steps(), epoch(), window_mean(counters_.window_loss), router_loss,
-                       rate, step.gradient_norm,
-                       static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps),
-                       trainer_.loss_scale(), step.token_count, counters_.tokens, seconds_since(start),
-                       trainer_.placement().ledger->live_bytes(), counters_.peak_bytes, logged});
+    report::StepMetrics metrics;
+    metrics.step = counters_.step;
+    metrics.epoch = epoch();
+    metrics.loss = window_mean(counters_.window_loss);
+    metrics.learning_rate = rate;
+    metrics.grad_norm = step.gradient_norm;
+    metrics.clipped_share = static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps);
+    metrics.tokens = counters_.tokens;
+    metrics.step_seconds = seconds_since(start);
+    metrics.live_bytes = trainer_.placement().ledger->live_bytes();
+    metrics.peak_bytes = counters_.peak_bytes;
+    if (const std::optional<optim::LossScale> scale = trainer_.loss_scale()) {
+      metrics.more = {{"loss_scale", scale->value()}, {"skipped_steps", scale->skipped_steps()}};
+    }
+    if (inputs_.architecture.router_aux_loss_coef > 0) {
+      metrics.more.emplace_back("router_loss", window_mean(counters_.window_router_loss));
+    }
+    observer_.on_step({std::move(metrics), order_.total_steps(), step.token_count, logged});
   }
   if (!logged) return;
   counters_.window_loss = counters_.window_router_loss = 0;

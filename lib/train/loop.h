@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
+#include "report/metrics.h"
 #include "schedule/inputs.h"
 #include "schedule/steps.h"
 #include "train/best.h"
@@ -20,30 +21,10 @@
 namespace fathom::train {
 
 struct StepReport {
-  int64_t step = 0;  // optimizer steps done, this one included
+  report::StepMetrics metrics;  // but the speed since the last logged step
   int64_t total_steps = 0;
-  double epoch = 0;                   // passes over the data so far
-  double loss = 0;                    // mean over the target tokens since the last logged step
-  std::optional<double> router_loss;  // likewise, the part that routers add to it, where they do
-  double learning_rate = 0;
-  double gradient_norm = 0;
-  double clipped_share = 0;  // of the steps since the last logged one, those whose norm was above max_grad_norm
-  std::optional<optim::LossScale> loss_scale;  // after this step; where products are in FP16
-  int64_t step_tokens = 0;                     // of this step, without padding
-  int64_t total_tokens = 0;                    // of the run so far
-  double seconds = 0;                          // of this step
-  int64_t live_bytes = 0;                      // at the end of the step
-  int64_t peak_bytes = 0;                      // of the run so far
-  bool logged = false;                         // a step of the logging cadence, or the last one
-};
-
-struct EvaluationReport {
-  int64_t step = 0;
-  double epoch = 0;
-  double loss = 0;
-  int64_t tokens = 0;  // target tokens
-  double seconds = 0;
-  std::optional<double> exact_match, rouge_l;  // of answers, where the config asks for them: answer_scores.h
+  int64_t step_tokens = 0;  // of this step, without padding
+  bool logged = false;      // a step of the logging cadence, or the last one
 };
 
 // What the caller wants to hear of; any may be empty.
@@ -52,7 +33,7 @@ struct Observer {
   // before its first step; what fails in the calls below is the caller's to keep.
   std::function<void()> on_start;
   std::function<void(const StepReport&)> on_step;
-  std::function<void(const EvaluationReport&)> on_evaluation;
+  std::function<void(const report::EvaluationMetrics&)> on_evaluation;
   std::function<void(const CheckpointReport&)> on_checkpoint;
   // What a checkpoint should keep for the observer, and gives back in its RunState.
   std::function<ObserverState()> state;

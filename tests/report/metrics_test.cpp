@@ -75,7 +75,7 @@ TEST_F(MetricsTest, WritesTheFieldsInOrder) {
 TEST_F(MetricsTest, WritesWhatRoutersAddWhereTheyDo) {
   MetricsFile metrics(file_);
   StepMetrics step = at_step(1);
-  step.router_loss = 0.25;
+  step.more = {{"router_loss", 0.25}};
   metrics.append(step);
   ASSERT_EQ(lines().size(), 1U);
   EXPECT_THAT(lines().front(), ::testing::EndsWith(",\"router_loss\":0.25}"));
@@ -93,8 +93,7 @@ TEST_F(MetricsTest, TheLossScaleIsWrittenWhereThereIsOne) {
   MetricsFile metrics(file_);
   StepMetrics step = at_step(1);
   metrics.append(step);
-  step.loss_scale = 32768;
-  step.skipped_steps = 2;
+  step.more = {{"loss_scale", 32768.0}, {"skipped_steps", int64_t{2}}};
   metrics.append(step);
   EXPECT_FALSE(Json::parse(lines()[0]).contains("loss_scale"));
   EXPECT_EQ(Json::parse(lines()[1])["loss_scale"], 32768);

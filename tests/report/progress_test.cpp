@@ -19,14 +19,14 @@ using testing::Not;
 using testing::SizeIs;
 
 Progress example() {
-  return {.step = 120,
+  return {.metrics = {.step = 120,
+                      .loss = 1.23456,
+                      .learning_rate = 4.5e-5,
+                      .tokens_per_second = 3210.4,
+                      .live_bytes = int64_t{1} << 30,
+                      .peak_bytes = int64_t{3} << 29},
           .total_steps = 600,
-          .loss = 1.23456,
-          .learning_rate = 4.5e-5,
-          .tokens_per_second = 3210.4,
-          .seconds_left = 83,
-          .live_bytes = int64_t{1} << 30,
-          .peak_bytes = int64_t{3} << 29};
+          .seconds_left = 83};
 }
 
 TEST(FormatProgress, ShowsEverythingWhereThereIsRoom) {
@@ -46,9 +46,9 @@ TEST(FormatProgress, DropsTheLeastImportantOnANarrowTerminal) {
 
 TEST(FormatProgress, ShowsTheLossScaleOfFp16AndWhatWasSkipped) {
   Progress progress = example();
-  progress.loss_scale = 32768;
+  progress.metrics.more = {{"loss_scale", 32768.0}};
   EXPECT_THAT(format_progress(progress), HasSubstr("lr 4.50e-05  scale 32768  3,210 tok/s"));
-  progress.skipped_steps = 1234;
+  progress.metrics.more.emplace_back("skipped_steps", int64_t{1234});
   EXPECT_THAT(format_progress(progress), HasSubstr("scale 32768  skipped 1,234  3,210 tok/s"));
   EXPECT_EQ(format_progress(progress, 20), "step 120/600 20%  loss 1.2346  skipped 1,234  3,210 tok/s  ETA 1m23s");
 }
@@ -62,7 +62,9 @@ class ProgressPrinterTest : public testing::Test {
                             .width = [this] { return width_; },
                             .now = [this] { return now_; }});
   }
-  static Progress at_step(int64_t step, int64_t total_steps) { return {.step = step, .total_steps = total_steps}; }
+  static Progress at_step(int64_t step, int64_t total_steps) {
+    return {.metrics = {.step = step}, .total_steps = total_steps};
+  }
 
   ProgressPrinter::Clock::time_point now_{seconds(1000)};
   std::vector<std::string> in_place_, lines_;
@@ -97,7 +99,7 @@ TEST_F(ProgressPrinterTest, RecentStepsWeighMore) {
 TEST_F(ProgressPrinterTest, ALoggedLineTellsTheSpeedThatIsLogged) {
   ProgressPrinter progress = printer(false);
   Progress logged = at_step(20, 40);
-  logged.tokens_per_second = 77;
+  logged.metrics.tokens_per_second = 77;
   progress.step(logged, 500, 2, true);
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("  77 tok/s")));
 }

@@ -30,16 +30,16 @@ class AdapterTest : public testing::SmallRun {
 
 TEST_F(AdapterTest, training_goes_on_where_the_adapter_was) {
   const config::RunConfig first = lora("first");
-  std::vector<EvaluationReport> evaluations;
+  std::vector<report::EvaluationMetrics> evaluations;
   run(first, -1, nullptr, &evaluations);
   config::RunConfig second = lora("second");
   second.adapter_name_or_path = first.output_dir;
   second.target_modules = {"layers.1.mlp.up_proj", "o_proj"};  // the order does not matter
   second.eval_on_start = true;
   second.learning_rate = 0;
-  std::vector<EvaluationReport> continued;
+  std::vector<report::EvaluationMetrics> continued;
   run(second, -1, nullptr, &continued);
-  EXPECT_EQ(continued.front().loss, evaluations.back().loss);
+  EXPECT_EQ(continued.front().eval_loss, evaluations.back().eval_loss);
   const auto hash = [](const config::RunConfig& config) {
     return hash_file(std::filesystem::path(config.output_dir) / "adapter_model.safetensors");
   };
@@ -75,7 +75,7 @@ TEST_F(AdapterTest, modules_to_save_go_along) {
     return config;
   };
   const config::RunConfig whole = configure("whole");
-  std::vector<EvaluationReport> evaluations;
+  std::vector<report::EvaluationMetrics> evaluations;
   run(whole, -1, nullptr, &evaluations);
   config::RunConfig stopped = configure("stopped");
   stopped.resume_from_checkpoint = "auto";

@@ -51,10 +51,10 @@ class BestTest : public testing::SmallRun {
     config.load_best_model_at_end = true;
     return config;
   }
-  static EvaluatedStep best_of(const std::vector<EvaluationReport>& evaluations) {
+  static EvaluatedStep best_of(const std::vector<report::EvaluationMetrics>& evaluations) {
     const auto best = std::min_element(evaluations.begin(), evaluations.end(),
-                                       [](const auto& a, const auto& b) { return a.loss < b.loss; });
-    return {best->step, best->loss};
+                                       [](const auto& a, const auto& b) { return a.eval_loss < b.eval_loss; });
+    return {best->step, best->eval_loss};
   }
   static std::string model_hash(const config::RunConfig& config, const std::string& checkpoint = "") {
     return hash_file(fs::path(config.output_dir) / checkpoint / "model.safetensors");
@@ -71,7 +71,7 @@ class BestTest : public testing::SmallRun {
 
 TEST_F(BestTest, its_weights_are_the_final_ones) {
   const config::RunConfig config = overfitting("whole");
-  std::vector<EvaluationReport> evaluations;
+  std::vector<report::EvaluationMetrics> evaluations;
   const RunResult result = run(config, -1, nullptr, &evaluations);
   const EvaluatedStep best = best_of(evaluations);
   ASSERT_GT(best.step, 2) << "the loss should fall at first";
@@ -109,7 +109,7 @@ TEST_F(BestTest, a_better_one_that_does_not_come_ends_the_run) {
   config::RunConfig config = overfitting("patient");
   config.load_best_model_at_end = false;
   config.early_stopping_patience = 2;
-  std::vector<EvaluationReport> evaluations;
+  std::vector<report::EvaluationMetrics> evaluations;
   const RunResult result = run(config, -1, nullptr, &evaluations);
   EXPECT_TRUE(result.stopped_early);
   EXPECT_EQ(result.steps, best_of(evaluations).step + 4) << "two evaluations later";
@@ -129,7 +129,7 @@ TEST_F(BestTest, an_evaluation_that_a_signal_forestalls_is_made_up_for) {
   config::RunConfig config = overfitting("undisturbed");
   config.early_stopping_patience = 3;
   config.eval_on_start = true;
-  std::vector<EvaluationReport> expected;
+  std::vector<report::EvaluationMetrics> expected;
   const RunResult whole = run(config, -1, nullptr, &expected);
   ASSERT_TRUE(whole.stopped_early);
   ASSERT_LT(whole.best->step, whole.steps);
@@ -138,7 +138,7 @@ TEST_F(BestTest, an_evaluation_that_a_signal_forestalls_is_made_up_for) {
     stopped.output_dir = (folder_ / ("signal" + std::to_string(step))).string();
     stopped.resume_from_checkpoint = "auto";
     EXPECT_EQ(run_until_signal(stopped, step).signal, SIGTERM);
-    std::vector<EvaluationReport> evaluations;
+    std::vector<report::EvaluationMetrics> evaluations;
     const RunResult resumed = run(stopped, -1, nullptr, &evaluations);
     EXPECT_EQ(resumed.best->step, whole.best->step) << "signal at step " << step;
     EXPECT_EQ(resumed.best->loss, whole.best->loss);
@@ -148,7 +148,7 @@ TEST_F(BestTest, an_evaluation_that_a_signal_forestalls_is_made_up_for) {
     const int64_t first = (step + 1) / 2 * 2;  // every second step has one
     EXPECT_EQ(evaluations.front().step, first);
     for (size_t i = 0; i < evaluations.size(); ++i) {
-      EXPECT_EQ(evaluations[i].loss, expected[i + expected.size() - evaluations.size()].loss);
+      EXPECT_EQ(evaluations[i].eval_loss, expected[i + expected.size() - evaluations.size()].eval_loss);
     }
   }
 }

@@ -42,7 +42,7 @@ TEST_F(LoopTest, ResumedAnywhereItEndsInTheSameBits) {
     std::vector<StepReport> whole_reports;
     const RunResult whole = run(configure("whole"), -1, &whole_reports);
     EXPECT_EQ(whole.steps, 16);
-    EXPECT_LT(whole_reports.back().loss, whole_reports.front().loss - 0.1);
+    EXPECT_LT(whole_reports.back().metrics.loss, whole_reports.front().metrics.loss - 0.1);
     const std::string expected = hash_file(fs::path(configure("whole").output_dir) / weights);
     for (const int64_t stop_after : {2, 4, 7, 14}) {
       config::RunConfig config = configure("stopped" + std::to_string(stop_after));
@@ -50,10 +50,10 @@ TEST_F(LoopTest, ResumedAnywhereItEndsInTheSameBits) {
       EXPECT_THROW(run(config, stop_after), Stop);
       std::vector<StepReport> reports;
       run(config, -1, &reports);
-      EXPECT_EQ(reports.front().step, stop_after / 3 * 3 + 1) << "continues after the newest checkpoint";
-      EXPECT_EQ(reports.back().loss, whole_reports.back().loss);
-      EXPECT_EQ(reports.back().peak_bytes, whole_reports.back().peak_bytes);
-      EXPECT_EQ(reports.back().total_tokens, whole_reports.back().total_tokens);
+      EXPECT_EQ(reports.front().metrics.step, stop_after / 3 * 3 + 1) << "continues after the newest checkpoint";
+      EXPECT_EQ(reports.back().metrics.loss, whole_reports.back().metrics.loss);
+      EXPECT_EQ(reports.back().metrics.peak_bytes, whole_reports.back().metrics.peak_bytes);
+      EXPECT_EQ(reports.back().metrics.tokens, whole_reports.back().metrics.tokens);
       EXPECT_EQ(hash_file(fs::path(config.output_dir) / weights), expected) << "stopped after step " << stop_after;
     }
   }
@@ -67,7 +67,7 @@ TEST_F(LoopTest, ASignalSavesWithinOneStep) {
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
   Observer observer;
   observer.on_step = [](const StepReport& report) {
-    if (report.step == 4) raise(SIGTERM);
+    if (report.metrics.step == 4) raise(SIGTERM);
   };
   const RunResult result = train::run(config, inputs, trainer, std::nullopt, observer);
   EXPECT_EQ(result.signal, SIGTERM);
@@ -137,8 +137,8 @@ TEST_F(LoopTest, AFailedSaveCostsTheCheckpointAlone) {
     const fs::path file = folder_ / "model" / "config.json", aside = folder_ / "aside";
     Observer observer;
     observer.on_step = [&](const StepReport& report) {
-      if (report.step == 5) fs::rename(file, aside);  // a checkpoint holds a copy
-      if (report.step == 8) fs::rename(aside, file);
+      if (report.metrics.step == 5) fs::rename(file, aside);  // a checkpoint holds a copy
+      if (report.metrics.step == 8) fs::rename(aside, file);
     };
     Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
@@ -163,7 +163,7 @@ TEST_F(LoopTest, WhatGoesBesideTheWeightsDoesNotHoldThemUp) {
   const schedule::RunInputs inputs = open_inputs(config);
   Observer observer;
   observer.on_step = [&](const StepReport& report) {
-    if (report.step == 16) fs::remove(folder_ / "model" / "config.json");
+    if (report.metrics.step == 16) fs::remove(folder_ / "model" / "config.json");
   };
   Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
@@ -186,7 +186,7 @@ TEST_F(LoopTest, AFolderThatIsRemovedIsMadeAgain) {
   const schedule::RunInputs inputs = open_inputs(config);
   Observer observer;
   observer.on_step = [&](const StepReport& report) {
-    if (report.step == 10 || report.step == 16) fs::remove_all(config.output_dir);
+    if (report.metrics.step == 10 || report.metrics.step == 16) fs::remove_all(config.output_dir);
   };
   Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
@@ -217,7 +217,7 @@ TEST_F(LoopTest, WhatCannotStartEndsTheRunBeforeTheFirstStep) {
   int64_t steps = 0;
   Observer observer;
   observer.on_start = [] { throw Error("the log cannot be written"); };
-  observer.on_step = [&](const StepReport& report) { steps = report.step; };
+  observer.on_step = [&](const StepReport& report) { steps = report.metrics.step; };
   Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
   EXPECT_THROW(train::run(config, inputs, trainer, std::nullopt, observer), Error);

@@ -118,7 +118,7 @@ TEST_F(NotFinite, NoEvaluationIsShownOfIt) {
   config::RunConfig config = exploding("evaluated");
   config.eval_strategy = config::Cadence::kEpoch;
   config.load_best_model_at_end = true;
-  std::vector<EvaluationReport> evaluations;
+  std::vector<report::EvaluationMetrics> evaluations;
   try {
     run(config, -1, nullptr, &evaluations);
     FAIL() << "it went through";
@@ -169,7 +169,7 @@ TEST_F(NotFinite, ARunThatEndsOnSkippedStepsFailsAndSoDoesOneThatGoesOnFromItsEn
     Observer observer;
     observer.on_step = [&](const StepReport& report) {
       EXPECT_FALSE(resumed) << "no step was left";
-      if (report.step == 1) grow(trainer);
+      if (report.metrics.step == 1) grow(trainer);
     };
     try {
       train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);

@@ -68,14 +68,14 @@ class SmallRun : public ::testing::Test {
                     {at::kCPU, &cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&](const StepReport& report) {
-      if (report.step == step) raise(signal);
+      if (report.metrics.step == step) raise(signal);
     };
     return train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
   }
 
   // Runs to the end, or throws Stop before the step after `stop_after`.
   RunResult run(const config::RunConfig& config, int64_t stop_after = -1, std::vector<StepReport>* reports = nullptr,
-                std::vector<EvaluationReport>* evaluations = nullptr) const {
+                std::vector<report::EvaluationMetrics>* evaluations = nullptr) const {
     const schedule::RunInputs inputs = open_inputs(config);
     Trainer trainer(arch::resolve(config, inputs.architecture), 3 * inputs.longest_train * 4,
                     {at::kCPU, &cpu_ledger(), nullptr});
@@ -83,9 +83,9 @@ class SmallRun : public ::testing::Test {
     observer.state = [] { return ObserverState{{"kept", 7}}; };
     observer.on_step = [&](const StepReport& report) {
       if (reports != nullptr) reports->push_back(report);
-      if (report.step == stop_after) throw Stop();
+      if (report.metrics.step == stop_after) throw Stop();
     };
-    observer.on_evaluation = [&](const EvaluationReport& report) {
+    observer.on_evaluation = [&](const report::EvaluationMetrics& report) {
       if (evaluations != nullptr) evaluations->push_back(report);
     };
     return train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
