@@ -5,7 +5,6 @@
 #include <array>
 #include <initializer_list>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -112,80 +111,19 @@ class Walk {
     reduces_ = -1;
   }
   std::vector<Alive>& gradients() { return shares_.empty() ? made_ : of_unit_; }
-  // A tied head's waits for that of the embedding.
-  std::vector<Alive>& of_head(const BatchOperators& batch) {
-    return batch.head_waits && !shares_.empty() ? graph_ : gradients();
-  }
 
   // later: the gradients are there, and what is made is added to them.
   void micro_batch(const BatchOperators& batch, bool later) {
-    const auto layers = static_cast<int64_t>(batch.layers.size());
+    const int64_t layers = std::ssize(batch.layers);
     gather(layers, layers + 1, keeps_units_);
     begin(batch.loss, 0);
-    hold(graph_, batch.encoder_layers > 0 ? batch.encoder.read : batch.decoder.read, 0);
-    for (int64_t layer = 1; layer <= layers; ++layer) {
-      if (batch.reads_encoder_first(layer)) {
-        begin(batch.encoder_norm.footprint.kept, 0);
-        hold(kept_, batch.decoder.read, 0);
-      }
-      if (!batch.has_backward(layer)) continue;
-      if (checkpoints_) {
-        if (layer == layers || layer == batch.encoder_layers) forward_once(batch, layer);
-        begin(batch.stack_of(layer).checkpoint, layer);
-      } else {
-        for (const Operator& each : batch.of_layer(layer)) {
-          if (layer == layers) forward(each, layer, nullptr);
-          begin(each.footprint.kept, layer);
-          hold(graph_, each.lasting, layer);
-        }
-      }
-    }
+    keep_layers(batch);
     begin(batch.last_norm.footprint.kept, 0);
     begin(batch.head.footprint.kept, 0);
-    const size_t copies = kept_.size();
-    if (checkpoints_) hold_copies(batch, layers);
     const size_t made = made_.size();
-    for (const Tensors& moment : batch.head.footprint.forward) {
-      if (&moment == &batch.head.footprint.forward.back()) hold(of_head(batch), batch.head.gradients, 0);
-      instant({"forward pass", "the loss"}, {&moment});
-    }
-    if (later && !batch.head_waits) release(made_, made);
-    release(kept_, copies);
-    for (const Tensors& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
-    end();  // of the head
-    Beside last;
-    last.of_input = &batch.stack_of(layers).stream_gradient;
-    if (!batch.head_waits) update(batch.head, made, 0, last);
-    batch.has_backward(layers) ? backward(batch.last_norm, 0, last, later) : end();
+    head(batch, later);
     reduce(layers + 1);
-    for (int64_t layer = layers; layer > 0 && batch.has_backward(layer); --layer) {
-      gather(layer, layer - 1, keeps_units_);
-      const Operators& operators = batch.of_layer(layer);
-      const size_t graph = graph_.size();
-      if (checkpoints_) {
-        end();
-        for (const Operator& each : operators) hold(graph_, each.lasting, layer);
-        if (layer == layers) forward_again(batch, layer);
-        begin(batch.stack_of(layer).checkpoint, layer);  // the output, made again
-        hold_input(batch, layer);
-        for (const Operator& each : operators) begin(each.footprint.kept, layer);
-      }
-      for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
-        const auto next = std::next(each);
-        const bool goes_on = next != operators.rend() && !next->made_with.empty();
-        backward(*each, layer, gradients_beside(batch, *each, layer, checkpoints_), later, goes_on);
-      }
-      if (checkpoints_) {
-        end();
-        release(graph_, graph);
-      }
-      if (batch.reads_encoder_first(layer)) {
-        hold(graph_, batch.embedded_targets, 0);
-        add_gradients(batch.decoder.bias_gradients, later);
-        backward(batch.encoder_norm, 0, {}, later);
-      }
-      reduce(layer);
-    }
+    for (int64_t layer = layers; layer > 0 && batch.has_backward(layer); --layer) layer_backward(batch, layer, later);
     gather(0, 0);
     add_gradients(batch.encoder.bias_gradients, later);
     release(graph_, 0);
@@ -200,6 +138,77 @@ class Walk {
     end_reduction();
     end();  // of the loss
     if (later) release(made_, made);
+  }
+
+  // What layers keep of the forward pass, and what they take in it where most is kept.
+  void keep_layers(const BatchOperators& batch) {
+    const int64_t layers = std::ssize(batch.layers);
+    hold(graph_, batch.encoder_layers > 0 ? batch.encoder.read : batch.decoder.read, 0);
+    for (int64_t layer = 1; layer <= layers; ++layer) {
+      if (batch.reads_encoder_first(layer)) {
+        begin(batch.encoder_norm.footprint.kept, 0);
+        hold(kept_, batch.decoder.read, 0);
+      }
+      if (!batch.has_backward(layer)) continue;
+      if (checkpoints_) {
+        if (layer == layers || layer == batch.encoder_layers) forward_once(batch, layer);
+        begin(batch.stack_of(layer).checkpoint, layer);
+        continue;
+      }
+      for (const Operator& each : batch.of_layer(layer)) {
+        if (layer == layers) forward(each, layer, nullptr);
+        begin(each.footprint.kept, layer);
+        hold(graph_, each.lasting, layer);
+      }
+    }
+  }
+
+  // The loss forward and backward, and the norm before it.
+  void head(const BatchOperators& batch, bool later) {
+    const int64_t layers = std::ssize(batch.layers);
+    const size_t copies = kept_.size(), made = made_.size();
+    if (checkpoints_) hold_copies(batch, layers);
+    std::vector<Alive>& its = batch.head_waits && !shares_.empty() ? graph_ : gradients();  // waits for the embedding's
+    for (const Tensors& moment : batch.head.footprint.forward) {
+      if (&moment == &batch.head.footprint.forward.back()) hold(its, batch.head.gradients, 0);
+      instant({"forward pass", "the loss"}, {&moment});
+    }
+    if (later && !batch.head_waits) release(made_, made);
+    release(kept_, copies);
+    for (const Tensors& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
+    end();  // of the head
+    const Beside last{.of_input = &batch.stack_of(layers).stream_gradient};
+    if (!batch.head_waits) update(batch.head, made, 0, last);
+    batch.has_backward(layers) ? backward(batch.last_norm, 0, last, later) : end();
+  }
+
+  void layer_backward(const BatchOperators& batch, int64_t layer, bool later) {
+    gather(layer, layer - 1, keeps_units_);
+    const Operators& operators = batch.of_layer(layer);
+    const size_t graph = graph_.size();
+    if (checkpoints_) {
+      end();
+      for (const Operator& each : operators) hold(graph_, each.lasting, layer);
+      if (layer == std::ssize(batch.layers)) forward_again(batch, layer);
+      begin(batch.stack_of(layer).checkpoint, layer);  // the output, made again
+      hold_input(batch, layer);
+      for (const Operator& each : operators) begin(each.footprint.kept, layer);
+    }
+    for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
+      const auto next = std::next(each);
+      const bool goes_on = next != operators.rend() && !next->made_with.empty();
+      backward(*each, layer, gradients_beside(batch, *each, layer, checkpoints_), later, goes_on);
+    }
+    if (checkpoints_) {
+      end();
+      release(graph_, graph);
+    }
+    if (batch.reads_encoder_first(layer)) {
+      hold(graph_, batch.embedded_targets, 0);
+      add_gradients(batch.decoder.bias_gradients, later);
+      backward(batch.encoder_norm, 0, {}, later);
+    }
+    reduce(layer);
   }
 
   // In the last layer, where all that is kept is there. gradient: of its output, where it runs again; else null.
@@ -264,7 +273,6 @@ class Walk {
     for (const Bytes& kept : each.footprint.kept)
       if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
   }
-
   void hold_copies(const BatchOperators& batch, int64_t last_layer) {
     for (int64_t layer = 1; layer <= last_layer; ++layer)
       for (const Operator& each : batch.of_layer(layer)) hold_copies(each, layer);
@@ -317,20 +325,18 @@ class Walk {
   // What an operator keeps, and its end: the last that began ends first.
   void begin(const Tensors& kept, int64_t layer) {
     begun_.push_back(kept_.size());
-    for (const Bytes& tensor : kept) {
-      const bool is_copy = tensor.component == Component::kFunctionality;  // of a trained weight under autocast
-      if (!is_copy || shares_.empty()) hold(kept_, tensor, layer);
-    }
+    for (const Bytes& tensor : kept)  // of shared weights autocast keeps no copies
+      if (shares_.empty() || tensor.component != Component::kFunctionality) hold(kept_, tensor, layer);
   }
   void end() {
     release(kept_, begun_.back());
     begun_.pop_back();
   }
 
-  void instant_beside(const Place& place, const Tensors* moment, const Operator& each, const Beside& beside,
+  void instant_beside(const Place& place, const Tensors* moment, const Operator& each, const Beside& of,
                       const std::array<const Tensors*, 2>& more) {
-    instant(place, {moment, &each.waiting, beside.stream, beside.output, beside.source_above, beside.source_here,
-                    beside.biases, more[0], more[1]});
+    instant(place, {moment, &each.waiting, of.stream, of.output, of.source_above, of.source_here, of.biases, more[0],
+                    more[1]});
   }
 
   // With what is taken at this instant besides; null: nothing.

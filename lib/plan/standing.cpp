@@ -61,6 +61,124 @@ void add_gradients(const config::RunConfig& run, const arch::ParameterTable& par
   moment.push_back({"gradients of other processes", kBuckets, {{of_others, "bytes"}}, Component::kFunctionality});
 }
 
+// The model, as this process holds it before a step: parameters, codes, adapters, rotary tables.
+Tensors model_tensors(const arch::Run& run, const Workload& workload) {
+  int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
+  for (const arch::ParameterRow& row : run.parameters.rows) {
+    if (!row.of_base()) continue;
+    if (!row.codes) {
+      plain = checked_add(plain, row.spec.elements(), "parameters of the base");
+      continue;
+    }
+    const quant::Layout layout = quant::layout_of(*row.codes, row.spec.shape[0], row.spec.shape[1]);
+    codes = checked_add(codes, layout.code_bytes, "codes of the base");
+    scales = checked_add(scales, layout.scale_bytes, "scales of the base");
+  }
+  const OffloadedLayerBytes offloaded = offloaded_layers(run);
+  const int64_t stored = size_of(run.precision.stored);
+  const int64_t step_sizes = run.parameters.count_of(arch::Role::kStepSizes);
+  constexpr auto kOfModel = Component::kWeights;
+  Tensors moment = {{"weights", kWeights, {{plain - offloaded.numbers, "parameters"}, {stored, "bytes"}}, kOfModel},
+                    {"quantized weights", kCodes, {{codes - offloaded.codes, "bytes"}}, kOfModel},
+                    {"scales of quantized weights", kCodes, {{scales - offloaded.scales, "bytes"}}, kOfModel},
+                    {"adapters", kWeights, {{run.parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOfModel},
+                    {"learned step sizes",
+                     "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
+                     {{step_sizes, "step sizes"}, {4, "bytes"}},
+                     kOfModel}};
+  moment.push_back(filling_of_blocks(run));
+  divide_among_processes(run.config, moment);
+  add_rotary_tables(run.architecture, longest_sequence(workload), moment);
+  return moment;
+}
+
+// What stands beside model and optimizer so that steps can run.
+class Functionality {
+ public:
+  Functionality(const arch::Run& run, const Workload& workload, Tensors& moment)
+      : run_(run), workload_(workload), moment_(moment) {}
+
+  void add_of_every_device() const {
+    const config::RunConfig& config = run_.config;
+    if (run_.architecture.relative) {
+      const int64_t distances = std::max<int64_t>(0, 2 * longest_sequence(workload_) - 1);
+      add("buckets of relative positions", "a bucket for each distance, of both stacks; lib/model/relative_bias.h",
+          {{2, "of"}, {distances, "distances"}, {8, "bytes"}});
+    }
+    if (const OffloadedLayerBytes offloaded = offloaded_layers(run_); offloaded.bytes > 0) {
+      add("layers on their way", "a layer computes, the next one comes; lib/model/offloaded_layers.h",
+          {{footprint::kLayerSlots, "slots"}, {offloaded.largest, "bytes"}});
+    }
+    if (const auto type = run_.adapter_casts) {
+      int64_t numbers = 0;
+      for (const arch::ParameterRow& row : run_.parameters.rows) {
+        numbers += arch::is_read_cast(row) ? row.spec.elements() : 0;
+      }
+      add("autocast's copies of adapters", footprint::kAutocastSource,
+          {{numbers, "parameters"}, {size_of(*type), "bytes"}});
+    }
+    const int64_t tokens = workload_.capacity_tokens;
+    ring("ring of batches, ids and targets", tokens, 16);
+    if (config.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
+    if (run_.architecture.router_aux_loss_coef > 0 && !config.packing) ring("ring of batches, padding", tokens, 4);
+    if (config.packing) ring("ring of batches, positions", tokens, 4);
+    if (run_.architecture.encoder) {
+      ring("ring of batches, sources and their padding", workload_.capacity_source_tokens, 9);
+    }
+  }
+
+  void add_of_gpus() const {
+    const int64_t tokens = workload_.capacity_tokens, width = run_.architecture.hidden_size,
+                  stored = size_of(run_.precision.stored);
+    if (run_.config.cuda_graphs) {
+      add("input of recorded layers, and the gradient of what they make",
+          "lib/ops/recorded_segments.h; of each shape, here of the largest",
+          {{2, "of"}, {tokens, "tokens"}, {width, ""}, {stored, "bytes"}});
+      const std::vector<arch::ParameterRow>& rows = run_.parameters.rows;
+      const bool trains_embedding = std::any_of(rows.begin(), rows.end(), [](const arch::ParameterRow& row) {
+        return row.spec.role == arch::Role::kEmbedding && row.trained;
+      });
+      add("recorded layers of smaller shapes", "likewise; what they read and make, with the gradients",
+          {{trains_embedding ? 4 : 3, "of"},
+           {schedule::recorded_beside_the_largest(workload_.schedule), "tokens"},
+           {width, ""},
+           {stored, "bytes"}});
+    }
+    if (run_.config.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
+    const std::optional<quant::Scheme>& scheme = run_.settings.base_scheme;
+    if (!scheme || !quant::is_in_4_bits(*scheme)) return;
+    int64_t numbers = int64_t{2} * 256;
+    if (quant::is_nf4(*scheme)) numbers += 15;
+    if (*scheme == quant::Scheme::kNf4DoubleQuant) numbers += 256 + 255;
+    add("tables of codes", "values of 4-bit codes and the borders between them; lib/ops/quantized_matrix.h",
+        {{numbers, "numbers"}, {4, "bytes"}});
+  }
+
+ private:
+  void add(const char* what, const char* source, Product product) const {
+    moment_.push_back({what, source, std::move(product), Component::kFunctionality});
+  }
+  void ring(const char* what, int64_t count, int64_t bytes) const {
+    add(what, kRing, {{kRingSlots, "slots"}, {count, "tokens"}, {bytes, "bytes"}});
+  }
+
+  const arch::Run& run_;
+  const Workload& workload_;
+  Tensors& moment_;
+};
+
+void add_workspaces(const arch::Run& run, const Target& target, Tensors& moment) {
+  const int64_t workspace = target.compute_capability.starts_with("9.") ? 33554432 : 8519680;
+  moment.push_back({"cuBLAS workspaces, forward and backward thread",
+                    kWorkspace,
+                    {{2, "of"}, {workspace, "bytes"}},
+                    Component::kKernels});
+  const std::vector<arch::LayerSpec>& layers = run.architecture.layers;
+  if (std::none_of(layers.begin(), layers.end(), [](const arch::LayerSpec& layer) { return layer.has_bias(); })) return;
+  const int64_t threads = run.config.gradient_checkpointing ? 2 : 1;
+  moment.push_back({"cuBLASLt workspaces", kWorkspaceLt, {{threads, "of"}, {1048576, "bytes"}}, Component::kKernels});
+}
+
 }  // namespace
 
 std::vector<footprint::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters) {
@@ -75,103 +193,17 @@ std::vector<footprint::TrainedSizes> trained_sizes(const arch::ParameterTable& p
 
 Tensors standing(const arch::Run& run, const Target& target, const Workload& workload) {
   const config::RunConfig& config = run.config;
-  const arch::Architecture& architecture = run.architecture;
-  const arch::ParameterTable& parameters = run.parameters;
-  int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
-  for (const arch::ParameterRow& row : parameters.rows) {
-    if (!row.of_base()) continue;
-    if (!row.codes) {
-      plain = checked_add(plain, row.spec.elements(), "parameters of the base");
-      continue;
-    }
-    const quant::Layout layout = quant::layout_of(*row.codes, row.spec.shape[0], row.spec.shape[1]);
-    codes = checked_add(codes, layout.code_bytes, "codes of the base");
-    scales = checked_add(scales, layout.scale_bytes, "scales of the base");
-  }
-  const OffloadedLayerBytes offloaded = offloaded_layers(run);
-  plain -= offloaded.numbers;
-  codes -= offloaded.codes;
-  scales -= offloaded.scales;
   const bool cuda = target.device == config::Device::kCuda;
-  const int64_t stored = size_of(run.precision.stored);
-  const int64_t step_sizes = parameters.count_of(arch::Role::kStepSizes);
-  const int64_t tokens = workload.capacity_tokens;
-  constexpr auto kOfModel = Component::kWeights;
-  Tensors moment = {{"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOfModel},
-                    {"quantized weights", kCodes, {{codes, "bytes"}}, kOfModel},
-                    {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOfModel},
-                    {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOfModel},
-                    {"learned step sizes",
-                     "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
-                     {{step_sizes, "step sizes"}, {4, "bytes"}},
-                     kOfModel}};
-  moment.push_back(filling_of_blocks(run));
-  divide_among_processes(config, moment);
-  add_rotary_tables(architecture, longest_sequence(workload), moment);
-  Tensors states = footprint::state_footprint(config, trained_sizes(parameters), cuda);
+  Tensors moment = model_tensors(run, workload);
+  Tensors states = footprint::state_footprint(config, trained_sizes(run.parameters), cuda);
   divide_among_processes(config, states);
   std::move(states.begin(), states.end(), std::back_inserter(moment));
-  if (config.num_processes > 1 && !config::is_shared(config)) add_gradients(config, parameters, moment);
-  const auto functionality = [&](const char* what, const char* source, Product product) {
-    moment.push_back({what, source, std::move(product), Component::kFunctionality});
-  };
-  if (architecture.relative) {
-    functionality("buckets of relative positions",
-                  "a bucket for each distance, of both stacks; lib/model/relative_bias.h",
-                  {{2, "of"}, {std::max<int64_t>(0, 2 * longest_sequence(workload) - 1), "distances"}, {8, "bytes"}});
-  }
-  if (offloaded.bytes > 0) {
-    functionality("layers on their way", "a layer computes, the next one comes; lib/model/offloaded_layers.h",
-                  {{footprint::kLayerSlots, "slots"}, {offloaded.largest, "bytes"}});
-  }
-  if (const auto type = run.adapter_casts) {
-    int64_t numbers = 0;
-    for (const arch::ParameterRow& row : parameters.rows) numbers += arch::is_read_cast(row) ? row.spec.elements() : 0;
-    functionality("autocast's copies of adapters", footprint::kAutocastSource,
-                  {{numbers, "parameters"}, {size_of(*type), "bytes"}});
-  }
-  const auto ring = [&](const char* what, int64_t count, int64_t bytes) {
-    functionality(what, kRing, {{kRingSlots, "slots"}, {count, "tokens"}, {bytes, "bytes"}});
-  };
-  ring("ring of batches, ids and targets", tokens, 16);
-  if (config.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
-  if (architecture.router_aux_loss_coef > 0 && !config.packing) ring("ring of batches, padding", tokens, 4);
-  if (config.packing) ring("ring of batches, positions", tokens, 4);
-  if (architecture.encoder) ring("ring of batches, sources and their padding", workload.capacity_source_tokens, 9);
+  if (config.num_processes > 1 && !config::is_shared(config)) add_gradients(config, run.parameters, moment);
+  const Functionality functionality(run, workload, moment);
+  functionality.add_of_every_device();
   if (!cuda) return moment;
-  if (config.cuda_graphs) {
-    functionality("input of recorded layers, and the gradient of what they make",
-                  "lib/ops/recorded_segments.h; of each shape, here of the largest",
-                  {{2, "of"}, {tokens, "tokens"}, {architecture.hidden_size, ""}, {stored, "bytes"}});
-    const bool trains_embedding = std::any_of(
-        parameters.rows.begin(), parameters.rows.end(),
-        [](const arch::ParameterRow& row) { return row.spec.role == arch::Role::kEmbedding && row.trained; });
-    functionality("recorded layers of smaller shapes", "likewise; what they read and make, with the gradients",
-                  {{trains_embedding ? 4 : 3, "of"},
-                   {schedule::recorded_beside_the_largest(workload.schedule), "tokens"},
-                   {architecture.hidden_size, ""},
-                   {stored, "bytes"}});
-  }
-  if (config.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
-  const std::optional<quant::Scheme>& scheme = run.settings.base_scheme;
-  if (scheme && quant::is_in_4_bits(*scheme)) {
-    int64_t numbers = int64_t{2} * 256;
-    if (quant::is_nf4(*scheme)) numbers += 15;
-    if (*scheme == quant::Scheme::kNf4DoubleQuant) numbers += 256 + 255;
-    functionality("tables of codes", "values of 4-bit codes and the borders between them; lib/ops/quantized_matrix.h",
-                  {{numbers, "numbers"}, {4, "bytes"}});
-  }
-  const int64_t workspace = target.compute_capability.starts_with("9.") ? 33554432 : 8519680;
-  moment.push_back({"cuBLAS workspaces, forward and backward thread",
-                    kWorkspace,
-                    {{2, "of"}, {workspace, "bytes"}},
-                    Component::kKernels});
-  const bool biased = std::any_of(architecture.layers.begin(), architecture.layers.end(),
-                                  [](const arch::LayerSpec& layer) { return layer.has_bias(); });
-  if (biased) {
-    const int64_t threads = config.gradient_checkpointing ? 2 : 1;
-    moment.push_back({"cuBLASLt workspaces", kWorkspaceLt, {{threads, "of"}, {1048576, "bytes"}}, Component::kKernels});
-  }
+  functionality.add_of_gpus();
+  add_workspaces(run, target, moment);
   return moment;
 }
 

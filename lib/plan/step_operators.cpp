@@ -172,6 +172,45 @@ void StepOperators::add_encoder(const schedule::BatchShape& shape, const footpri
   result.embedded_sources = {{"embedding of sources", kEmbedding, source.wide(width, step.stored_bytes)}};
 }
 
+// The last norm, and the head with its loss.
+void StepOperators::add_head(const schedule::BatchShape& shape, const footprint::StepSizes& step,
+                             const footprint::StepSizes& source, bool gradients, BatchOperators& result) const {
+  footprint::HeadSizes head = {run_.architecture.vocab_size, run_.architecture.hidden_size, shape.targets,
+                               run_.config.loss_chunk_size};
+  if (run_.config.loss_chunk_size == 0) head.rows = step.tokens;
+  if (gradients) {
+    head.spare_bytes = footprint::bytes_beside_gate(step.tokens, run_.architecture.widest_gate(), step.compute_bytes);
+  }
+  head.trained = gradients && run_.parameters.trains_head();
+  head.comes_cast = head_comes_cast();
+  result.last_norm = norm(step, "the last norm", run_.architecture.names().norm);
+  result.last_norm.takes_stream_gradient = true;
+  if (gradients && run_.architecture.dropout > 0) add_masks(step, source, result);
+  head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
+  head.gradients = head.input_needs_gradient || head.trained;
+  head.capped = run_.architecture.head_softcap > 0;
+  result.head = {"the loss", footprint::head_loss_footprint(step, head), {}, {}};
+}
+
+// Of parameters of no layer, by the operator whose backward pass makes them.
+void StepOperators::add_gradients_of_others(BatchOperators& result) const {
+  for (const ParameterRow* row : others_) {
+    if (row->trained && row->spec.role == Role::kRelativeBias) {
+      const bool encodes =
+          run_.architecture.encoder && result.encoder.bias_gradients.empty();  // whose table is the first
+      BatchOperators::Stack& of_stack = encodes ? result.encoder : result.decoder;
+      of_stack.bias_gradients.push_back(gradient_of(*row));
+      of_stack.bias_sums = of_stack.read;
+      for (Bytes& sum : of_stack.bias_sums) sum.what = "sums of gradients of biases";
+    }
+    const bool positions = row->spec.role == Role::kPositions;
+    if (!row->trained || !(positions || row->spec.has_row_per_token())) continue;
+    const bool of_head = row->spec.role == Role::kHead || (run_.architecture.tie_word_embeddings && !positions);
+    Operator& its = of_head ? result.head : result.embedding;
+    (positions ? its.made_with : its.gradients).push_back(gradient_of(*row));  // positions before tokens
+  }
+}
+
 BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool gradients) const {
   const footprint::StepSizes step = sizes_of(shape.rows * shape.length, gradients);
   const footprint::StepSizes source = sizes_of(shape.rows * shape.source_length, gradients);
@@ -205,41 +244,14 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   for (const size_t kind : layers_) result.needs_gradients.push_back(kinds_[kind].needs_gradients());
   if (!gradients || keeps_what_layers_read(result)) result.decoder.read = read_by_layers(shape, shape.length);
   if (run_.architecture.encoder) add_encoder(shape, step, source, gradients, result);
-  footprint::HeadSizes head = {run_.architecture.vocab_size, width, shape.targets, run_.config.loss_chunk_size};
-  if (run_.config.loss_chunk_size == 0) head.rows = step.tokens;
-  if (gradients) {
-    head.spare_bytes = footprint::bytes_beside_gate(step.tokens, run_.architecture.widest_gate(), step.compute_bytes);
-  }
-  head.trained = gradients && run_.parameters.trains_head();
-  head.comes_cast = head_comes_cast();
-  result.last_norm = norm(step, "the last norm", run_.architecture.names().norm);
-  result.last_norm.takes_stream_gradient = true;
-  if (gradients && run_.architecture.dropout > 0) add_masks(step, source, result);
-  head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
-  head.gradients = head.input_needs_gradient || head.trained;
-  head.capped = run_.architecture.head_softcap > 0;
-  result.head = {"the loss", footprint::head_loss_footprint(step, head), {}, {}};
+  add_head(shape, step, source, gradients, result);
   const footprint::StepSizes both = sizes_of(step.tokens + source.tokens, gradients);
   result.embedding = {
       "the embedding",
       footprint::embedding_footprint(both, run_.architecture.vocab_size, width, run_.architecture.tie_word_embeddings),
       {},
       {}};
-  for (const ParameterRow* row : others_) {
-    if (row->trained && row->spec.role == Role::kRelativeBias) {
-      const bool encodes =
-          run_.architecture.encoder && result.encoder.bias_gradients.empty();  // whose table is the first
-      BatchOperators::Stack& of_stack = encodes ? result.encoder : result.decoder;
-      of_stack.bias_gradients.push_back(gradient_of(*row));
-      of_stack.bias_sums = of_stack.read;
-      for (Bytes& sum : of_stack.bias_sums) sum.what = "sums of gradients of biases";
-    }
-    const bool positions = row->spec.role == Role::kPositions;
-    if (!row->trained || !(positions || row->spec.has_row_per_token())) continue;
-    const bool of_head = row->spec.role == Role::kHead || (run_.architecture.tie_word_embeddings && !positions);
-    Operator& its = of_head ? result.head : result.embedding;
-    (positions ? its.made_with : its.gradients).push_back(gradient_of(*row));  // positions before tokens
-  }
+  add_gradients_of_others(result);
   return result;
 }
 

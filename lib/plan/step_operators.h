@@ -90,6 +90,9 @@ class StepOperators {
   bool keeps_what_layers_read(const BatchOperators& batch) const;
   void add_encoder(const schedule::BatchShape& shape, const footprint::StepSizes& step,
                    const footprint::StepSizes& source, bool gradients, BatchOperators& result) const;
+  void add_head(const schedule::BatchShape& shape, const footprint::StepSizes& step, const footprint::StepSizes& source,
+                bool gradients, BatchOperators& result) const;
+  void add_gradients_of_others(BatchOperators& result) const;
   void add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source, BatchOperators& result) const;
 
   const arch::Run& run_;

@@ -74,6 +74,72 @@ void require_counted(const plan::Plan& plan) {
   if (const std::string why = plan::why_uncounted(plan); !why.empty()) throw Error(why);
 }
 
+// Sets the limit of `bytes` and whether the run fits it. Where it does not, the answer is of a GPU without a limit, and
+// so is the question afterwards.
+plan::PhantomAnswer ask_within_budget(const Subject& subject, plan::PhantomQuestion& question, const AskPhantom& ask,
+                                      plan::GpuBytes& bytes) {
+  plan::PhantomAnswer answer = ask(question);
+  const int64_t budget = subject.run.config.memory_budget;
+  bytes.limit = budget;
+  // The allocator may reserve more than its limit without an error: it counts what is allocated where segments expand.
+  bytes.fits = answer.out_of_memory.empty() && (budget == 0 || answer.reserved <= budget);
+  if (bytes.fits) return answer;
+  plan::PhantomQuestion unlimited = question;
+  unlimited.memory_bytes = phantom_gpu::kUnlimitedBytes;
+  unlimited.taken_bytes = 0;
+  if (unlimited.detail == plan::Detail::kArithmetic) unlimited.detail = plan::Detail::kBytes;
+  unlimited.config = with_budget(subject.run.config, 0);
+  answer = ask(unlimited);
+  if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
+  if (budget > 0 && answer.reserved <= budget) {
+    question.config = with_budget(subject.run.config, budget + kGranuleBytes);
+    plan::PhantomAnswer wider = ask(question);
+    bytes.fits = wider.out_of_memory.empty() && wider.reserved <= budget;
+    if (bytes.fits) answer = std::move(wider);
+  }
+  if (bytes.fits) {
+    bytes.limit += kGranuleBytes;
+  } else {
+    question = unlimited;
+  }
+  return answer;
+}
+
+plan::Target gpu_target(const GpuRoom& room, int64_t budget) {
+  plan::Target target;
+  target.device = config::Device::kCuda;
+  target.name = room.gpu.name;
+  target.compute_capability = room.gpu.compute_capability;
+  target.capacity_bytes = room.gpu.memory_bytes - room.taken_bytes;
+  target.gpus_per_node = static_cast<int64_t>(room.gpu.gpus_per_node);
+  plan::bound_by_budget(target, budget);
+  return target;
+}
+
+// By the table of what operators take on the GPU, where there is one.
+std::optional<plan::Throughput> measured_throughput(const GpuRoom& room, const plan::StepArithmetic& arithmetic,
+                                                    int64_t num_processes) {
+  if (room.operator_times.empty()) return std::nullopt;
+  const std::string& product = room.gpu.product;
+  const std::string origin = "the table of what operators take on " + product;
+  const auto times = plan::OperatorTimes::from_json(parse_json(room.operator_times, origin), origin);
+  if (times.device() != product) throw Error(origin + " is of another device, " + times.device());
+  return plan::throughput_of(arithmetic, times, num_processes);
+}
+
+void set_ranges(const plan::PhantomAnswer& answer, plan::GpuBytes& bytes) {
+  bytes.requested = answer.requested;
+  bytes.allocated = answer.allocated;
+  bytes.reserved = answer.reserved;
+  bytes.allocated_range = {bytes.allocated, bytes.allocated};
+  bytes.reserved_range = {bytes.reserved, bytes.reserved};
+  if (answer.exact) return;
+  bytes.bound = true;
+  const auto bound = [](int64_t played) { return played + std::max(plan::kBoundBytes, played / plan::kBoundPart); };
+  bytes.allocated_range.highest = bound(bytes.allocated);
+  bytes.reserved_range.highest = bound(bytes.reserved);
+}
+
 }  // namespace
 
 std::string attention_kernel(const arch::Run& run, at::Device device) {
@@ -112,43 +178,13 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail
 }
 
 plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
-  const config::GpuSpec& gpu = room.gpu;
   plan::PhantomQuestion question = question_of(subject, room);
   question.detail = room.detail;
   question.operator_times = room.operator_times;
-  plan::PhantomAnswer answer = ask(question);
-  const int64_t budget = subject.run.config.memory_budget;
   plan::GpuBytes bytes;
-  bytes.limit = budget;
-  // The allocator may reserve more than its limit without an error: it counts what is allocated where segments expand.
-  bytes.fits = answer.out_of_memory.empty() && (budget == 0 || answer.reserved <= budget);
-  if (!bytes.fits) {
-    plan::PhantomQuestion unlimited = question;
-    unlimited.memory_bytes = phantom_gpu::kUnlimitedBytes;
-    unlimited.taken_bytes = 0;
-    if (unlimited.detail == plan::Detail::kArithmetic) unlimited.detail = plan::Detail::kBytes;
-    unlimited.config = with_budget(subject.run.config, 0);
-    answer = ask(unlimited);
-    if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
-    if (budget > 0 && answer.reserved <= budget) {
-      question.config = with_budget(subject.run.config, budget + kGranuleBytes);
-      plan::PhantomAnswer wider = ask(question);
-      bytes.fits = wider.out_of_memory.empty() && wider.reserved <= budget;
-      if (bytes.fits) answer = std::move(wider);
-    }
-    if (bytes.fits) {
-      bytes.limit += kGranuleBytes;
-    } else {
-      question = unlimited;
-    }
-  }
+  plan::PhantomAnswer answer = ask_within_budget(subject, question, ask, bytes);
   plan::Plan plan;
-  plan.target.device = config::Device::kCuda;
-  plan.target.name = gpu.name;
-  plan.target.compute_capability = gpu.compute_capability;
-  plan.target.capacity_bytes = gpu.memory_bytes - room.taken_bytes;
-  plan.target.gpus_per_node = static_cast<int64_t>(gpu.gpus_per_node);
-  plan::bound_by_budget(plan.target, subject.run.config.memory_budget);
+  plan.target = gpu_target(room, subject.run.config.memory_budget);
   plan.target.attention_kernel = answer.attention_kernel;
   plan.workload = subject.workload;
   plan.analytic = plan::estimate_analytic(subject.run, plan.target, plan.workload);
@@ -156,25 +192,10 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan.timeline = std::move(answer.timeline);
   plan.arithmetic = answer.arithmetic;
   plan.offloaded = plan::offloaded_bytes(subject.run);
-  if (!room.operator_times.empty()) {
-    const std::string origin = "the table of what operators take on " + gpu.product;
-    const auto times = plan::OperatorTimes::from_json(parse_json(room.operator_times, origin), origin);
-    if (times.device() != gpu.product) throw Error(origin + " is of another device, " + times.device());
-    plan.throughput = plan::throughput_of(plan.arithmetic, times, subject.run.config.num_processes);
-  }
+  plan.throughput = measured_throughput(room, plan.arithmetic, subject.run.config.num_processes);
   plan.steps_played = answer.steps_played;
   plan.seconds = answer.seconds;
-  bytes.requested = answer.requested;
-  bytes.allocated = answer.allocated;
-  bytes.reserved = answer.reserved;
-  bytes.allocated_range = {bytes.allocated, bytes.allocated};
-  bytes.reserved_range = {bytes.reserved, bytes.reserved};
-  if (!answer.exact) {
-    bytes.bound = true;
-    const auto bound = [](int64_t played) { return played + std::max(plan::kBoundBytes, played / plan::kBoundPart); };
-    bytes.allocated_range.highest = bound(bytes.allocated);
-    bytes.reserved_range.highest = bound(bytes.reserved);
-  }
+  set_ranges(answer, bytes);
   question.detail = plan::Detail::kBytes;
   question.operator_times.clear();
   for (const plan::PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
