@@ -3,16 +3,18 @@
 # TORCH rooms compile against LibTorch with the shared precompiled header, and the global property fathom_torch_rooms names
 # them; the others never see a torch header.
 # fathom_room_tests(NAME): the GoogleTest binary NAME_test from tests/NAME/*_test.cpp, where the folder exists.
-# fathom_compile_tests(TARGET): compiles tests without LibTorch with their precompiled header and at -O1: what has to run fast lies in
-# rooms.
+# fathom_compile_tests(TARGET): compiles tests without LibTorch with their precompiled header and at -O1: they compile sooner, and what
+# takes a test's time is the code of rooms.
 function(fathom_precompiled_header name)
   cmake_parse_arguments(HEADER "" "" "LINK" ${ARGN})
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}_header.cpp" CONTENT "// Only carries the precompiled header.\n")
   add_library(fathom_${name}_header OBJECT "${PROJECT_BINARY_DIR}/${name}_header.cpp")
   target_link_libraries(fathom_${name}_header PRIVATE ${HEADER_LINK} fathom_warnings)
   target_precompile_headers(fathom_${name}_header PRIVATE "${PROJECT_SOURCE_DIR}/cmake/${name}_header.h")
-  set_target_properties(fathom_${name}_header PROPERTIES
-    CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/cmake/make_header.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
+  if(CCACHE)
+    set_target_properties(fathom_${name}_header PROPERTIES
+      CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/cmake/make_header.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
+  endif()
 endfunction()
 
 function(fathom_room name)

@@ -146,6 +146,27 @@ plan::Plan estimated_plan(const arch::Run& run, const schedule::RunInputs& input
   return plan_for_gpu(subject, with_operator_times(room, run.config));
 }
 
+void print_in_words(const Estimate& invocation, const arch::Run& run, const std::optional<config::GpuSpec>& gpu,
+                    const plan::Plan& plan, const plan::Outlook& outlook, const plan::Communicators& communicators,
+                    const std::vector<Faster>& faster) {
+  if (invocation.is_model) {
+    const std::vector<std::string>& given = invocation.words.overrides;
+    print(report::folded("Planned with " + report::describe_defaults(given, run) + ".\n\n"));
+  }
+  print(report::format_memory({plan, std::nullopt}));
+  if (gpu) print(describe_communicators(communicators, *gpu));
+  print("\n");
+  print(describe_help(plan, run, gpu));
+  print(report::format_rules({plan, std::nullopt}, invocation.explain));
+  print(report::format_outlook(plan, outlook));
+  print(report::folded(describe_faster(faster, outlook)));
+  if (invocation.explain) {
+    print("\n");
+    print(report::format_derivation(plan.analytic));
+  }
+  if (!invocation.page.empty()) print("\npage: " + invocation.page.string() + "\n");
+}
+
 int run_estimate(const Estimate& invocation) {
   if (invocation.price_alone) {
     const plan::Budget& budget = invocation.budget;
@@ -194,22 +215,7 @@ int run_estimate(const Estimate& invocation) {
   if (invocation.json) {
     print(format_json(json));
   } else {
-    if (invocation.is_model) {
-      const std::vector<std::string>& given = invocation.words.overrides;
-      print(report::folded("Planned with " + report::describe_defaults(given, run) + ".\n\n"));
-    }
-    print(report::format_memory({plan, std::nullopt}));
-    if (gpu) print(describe_communicators(communicators, *gpu));
-    print("\n");
-    print(describe_help(plan, run, gpu));
-    print(report::format_rules({plan, std::nullopt}, invocation.explain));
-    print(report::format_outlook(plan, outlook));
-    print(report::folded(describe_faster(faster, outlook)));
-    if (invocation.explain) {
-      print("\n");
-      print(report::format_derivation(plan.analytic));
-    }
-    if (!invocation.page.empty()) print("\npage: " + invocation.page.string() + "\n");
+    print_in_words(invocation, run, gpu, plan, outlook, communicators, faster);
   }
   return 0;
 }

@@ -195,7 +195,7 @@ void refuse(const Train& invocation, const Session& session, const PlannedRun& p
 
 // What became of the run, and whatever of it could not be written.
 struct Ran {
-  Descriptor folder;  // which is this run's while this is open
+  Descriptor folder;  // which is this run's while it is open: until all is told
   train::RunResult result;
   plan::Comparison comparison;
   report::StepTimes took;

@@ -38,13 +38,13 @@ class Builder {
     const AttentionNames& names = names_.attention;
     branch_ = Branch::kAttention;
     const size_t x = read(names);
-    size_t queries, keys, values;
+    size_t queries = 0, keys = 0, values = 0;
     if (its.fused) {
       const size_t all = linear(x, names.fused, its.queries() + 2 * its.keys(), its.input_bias);
       queries = value(its.queries()), keys = value(its.keys()), values = value(its.keys());
       push({.kind = StepKind::kSplit, .reads = {all}, .makes = {queries, keys, values}});
-      queries = rotated(queries, StepKind::kRotateQueries);
-      keys = rotated(keys, StepKind::kRotateKeys);
+      queries = rotated(head_norm(queries, names.query_norm, its.heads), StepKind::kRotateQueries);
+      keys = rotated(head_norm(keys, names.key_norm, its.key_value_heads), StepKind::kRotateKeys);
     } else {
       queries = linear(x, names.query, its.queries(), its.input_bias, its.scaled ? 1 : its.head_dim);
       queries = rotated(head_norm(queries, names.query_norm, its.heads), StepKind::kRotateQueries);
@@ -96,13 +96,14 @@ class Builder {
       if (its.gated) inner.push_back(linear(x, names.gate, its.width, its.bias));
       inner.push_back(linear(x, names.up, its.width, its.bias));
     }
+    const bool drops = architecture_.inner_dropout > 0;
     size_t activated = value(its.width);
     push({.kind = StepKind::kActivate,
           .reads = std::move(inner),
           .makes = {activated},
           .module = names.activation,
-          .backward_module = names.module});
-    if (architecture_.inner_dropout > 0) activated = made_of(activated, {.kind = StepKind::kDropInside});
+          .backward_module = drops ? nullptr : names.module});
+    if (drops) activated = made_of(activated, {.kind = StepKind::kDropInside, .backward_module = names.module});
     const size_t made = linear(activated, names.down, width_, its.bias, branch_narrows());
     add_to_stream(made, names.norm_after, names.down);
   }

@@ -31,12 +31,14 @@ enum class StepKind {
 // What reads the stream and adds to it.
 enum class Branch { kAttention, kSource, kFeedForward };
 
+// The first value that a step reads is what its weights multiply; only kAttend, kAttendSource, kActivate and kAdd read
+// more.
 struct Step {
   StepKind kind = StepKind::kLinear;
   Branch branch = Branch::kAttention;
   std::vector<size_t> reads = {}, makes = {};  // values, by their number
   // Within the layer ("self_attn.q_proj"): whose parameters it has, or which part of the model it is; of experts, their
-  // router. Null: it is told of nowhere.
+  // router. Null: it counts to the step before.
   const char* module = nullptr;
   // What runs backward from where the gradient of what it makes is there; null: what ran so before.
   const char* backward_module = nullptr;
@@ -48,10 +50,12 @@ struct Step {
 };
 
 struct Value {
-  int64_t width = 0;        // numbers of a token
-  bool of_source = false;   // a token of what the encoder made, not of the stream
-  size_t made_by = 0;       // the step; of what is given, none
-  size_t last_read_by = 0;  // likewise of what the layer makes
+  static constexpr size_t kNone = static_cast<size_t>(-1);  // what is given is made by none, what is made read by none
+
+  int64_t width = 0;            // numbers of a token
+  bool of_source = false;       // a token of what the encoder made, not of the stream
+  size_t made_by = kNone;       // a step, by its number
+  size_t last_read_by = kNone;  // likewise
 };
 
 struct LayerProgram {

@@ -124,8 +124,9 @@ at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targe
   return logprobs_T.view(targets_BS.sizes());
 }
 
-void Decoder::leave_out_until_last(KeyValueCache& cache, int64_t positions) {
-  cache.length = positions - 1;
+void Decoder::leave_out(KeyValueCache& cache, int64_t length) {
+  if (cache.length >= length) return;
+  cache.length = length;
   if (cache.ids_BS.defined()) cache.ids_BS = at::zeros({cache.ids_BS.size(0), cache.length}, cache.ids_BS.options());
 }
 

@@ -79,9 +79,9 @@ class Decoder {
   // Logits again, of new tokens after those in the cache, which grows; no gradients. A source is given with the first
   // ones. Returns those of the last position, [B, V].
   at::Tensor forward(const Inputs& inputs, KeyValueCache& cache);
-  // As if passes of one token each, whose values nobody wants, had filled the cache but for the last of `positions`.
-  // They must not go beyond the positions of a LongRoPE's first training.
-  static void leave_out_until_last(KeyValueCache& cache, int64_t positions);
+  // As if passes of one token each, whose values nobody wants, had filled the cache to `length` of its positions, if it
+  // has fewer. They must not go beyond the positions of a LongRoPE's first training.
+  static void leave_out(KeyValueCache& cache, int64_t length);
 
   const std::vector<Parameter>& parameters() const;  // in the order of arch::ParameterTable
   std::vector<Parameter> trained_parameters() const;

@@ -4,14 +4,12 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "ops/activation.h"
 #include "ops/dropout.h"
 #include "ops/fake_quantize.h"
-#include "ops/rotary.h"
 #include "ops/shared_input.h"
 #include "ops/split_columns.h"
 
@@ -41,14 +39,6 @@ ops::LinearInput plain_input(const at::Tensor& x_TD, const LayerContext& context
   return {as_input(x_TD, true), [x_TD = x_TD.detach()] { return as_input(x_TD, true); }};
 }
 
-// The type that norms are stored in, which every layer has.
-at::ScalarType stored_type(const DecoderLayer& layer) {
-  for (const StepWeights& weights : layer.weights) {
-    if (weights.norm.defined()) return weights.norm.weight_D.scalar_type();
-  }
-  throw std::logic_error("a layer without a norm");
-}
-
 // One pass through a layer.
 class Pass {
  public:
@@ -59,7 +49,7 @@ class Pass {
         inputs_(inputs),
         context_(context),
         cache_(cache),
-        compute_(inputs.stream_TD.device(), stored_type(layer)),
+        compute_(inputs.stream_TD.device(), layer.stored),
         values_(program_.values.size()) {
     values_[LayerProgram::kStream].tensor = inputs.stream_TD;
     values_[LayerProgram::kSource].tensor = inputs.source_TD;
@@ -71,7 +61,7 @@ class Pass {
       // The cache has the keys and values of a source that is not given again.
       if (step.reads.front() == LayerProgram::kSource && !inputs_.source_TD.defined()) continue;
       if (step.module != nullptr) layer_.names.forward(step.module);
-      run(step, layer_.weights[number]);
+      run_step(step, layer_.weights[number]);
       if (step.backward_module != nullptr) {
         layer_.names.backward(tensor(step.makes.front()), step.backward_module);
       }
@@ -90,7 +80,7 @@ class Pass {
     std::optional<ops::LinearInput> input;
   };
 
-  void run(const Step& step, const StepWeights& weights) {
+  void run_step(const Step& step, const StepWeights& weights) {
     switch (step.kind) {
       case StepKind::kNorm:
         return make(step, normed_input(values_[step.reads.front()].tensor, weights.norm));
@@ -120,7 +110,9 @@ class Pass {
       case StepKind::kDrop:
         return make(step, ops::dropout(read(step), context_.dropout));
       case StepKind::kDropInside:
-        if (context_.inner_dropout > 0) return make(step, ops::dropout(read(step), context_.inner_dropout));
+        if (context_.inner_dropout > 0) {
+          return make(step, ops::LinearInput(ops::dropout(read(step), context_.inner_dropout)));
+        }
         values_[step.makes.front()] = std::move(values_[step.reads.front()]);
         return;
       case StepKind::kScale:
@@ -245,7 +237,7 @@ class Pass {
     const auto made = [activation](const at::Tensor& gate, const at::Tensor& up) {
       return gate.defined() ? ops::gated(activation, gate, up) : ops::activated(activation, up);
     };
-    if (drops) return make(step, made(gate_TF, up_TF));
+    if (drops) return make(step, as_input(made(gate_TF, up_TF), rounds));
     make(step, ops::LinearInput(as_input(made(gate_TF, up_TF), rounds),
                                 [made, rounds, gate = detached(gate_TF), up = detached(up_TF)] {
                                   return as_input(made(gate, up), rounds);

@@ -30,8 +30,9 @@ struct DecoderLayer {
   ops::ModuleNames names;
   arch::LayerSpec spec;
   arch::LayerProgram program;
-  std::vector<StepWeights> weights;  // of each step of the program
-  std::optional<size_t> rotary;      // which of LayerContext::turns; unset: heads are not turned
+  std::vector<StepWeights> weights;    // of each step of the program
+  at::ScalarType stored = at::kFloat;  // that of its norms
+  std::optional<size_t> rotary;        // which of LayerContext::turns; unset: heads are not turned
 };
 
 // A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use; of a

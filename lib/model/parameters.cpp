@@ -206,8 +206,10 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
     StepWeights& its = layer.weights.emplace_back();
     if (step.kind == arch::StepKind::kLinear) its.linear = linear(prefix + step.module);
     if (step.kind == arch::StepKind::kExperts) its.experts = experts(prefix, layer.spec);
-    if (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm)
+    if (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm) {
       its.norm = norm(prefix + step.module);
+      layer.stored = its.norm.weight_D.scalar_type();
+    }
   }
   return layer;
 }

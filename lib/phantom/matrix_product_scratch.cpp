@@ -190,14 +190,19 @@ std::vector<int64_t> fewer_than(int64_t most) {
 
 // The products that stand in this one's place in the smaller batches of a run. A matrix alone holds a row for each
 // token: x, or both where x is transposed, as it is for the gradient of weights. Of a batch of matrices one side or
-// two are a sequence's length: those of attention's formula, whose queries may be several times its keys.
+// two are a sequence's length: those of attention's formula, whose queries may be several times its keys, or fewer, as
+// many whatever the keys are: those of a token that is written next.
 std::vector<MatrixProduct> of_smaller_batches(const MatrixProduct& product) {
   std::vector<MatrixProduct> smaller;
   const auto shrink = [&](int64_t MatrixProduct::*length, int64_t MatrixProduct::*multiple) {
     for (const int64_t count : fewer_than(product.*length)) {
-      MatrixProduct& each = smaller.emplace_back(product);
-      if (multiple != nullptr) each.*multiple = std::max<int64_t>(1, product.*multiple / product.*length) * count;
+      MatrixProduct each = product;
       each.*length = count;
+      if (multiple != nullptr) {
+        if (product.*multiple < product.*length) smaller.push_back(each);
+        each.*multiple = std::max<int64_t>(1, product.*multiple / product.*length) * count;
+      }
+      smaller.push_back(each);
     }
   };
   if (product.batch == 0) {

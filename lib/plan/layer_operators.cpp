@@ -50,7 +50,7 @@ class LayerOperators {
       const bool begins = number_ == 0 || program_.steps[number_ - 1].branch != step.branch;
       if (begins) part_ = first_part(step.branch);
       const size_t before = operators_.size();
-      take(step);
+      take_step(step);
       for (size_t i = before; i < operators_.size(); ++i) add_what_is_there(operators_[i], step);
       if (step.kind == StepKind::kAdd && number_ + 1 < program_.steps.size()) end_branch(step);
     }
@@ -67,7 +67,7 @@ class LayerOperators {
 
   // ---- steps.
 
-  void take(const Step& step) {
+  void take_step(const Step& step) {
     switch (step.kind) {
       case StepKind::kNorm:
         return norm(step);
@@ -264,7 +264,7 @@ class LayerOperators {
     for (size_t value = 0; value < values_.size(); ++value) {
       const arch::Value& its = program_.values[value];
       const bool given = program_.is_given(value), was_made = given || its.made_by < number_;
-      const bool is_read_later = was_made && its.last_read_by > number_;
+      const bool is_read_later = was_made && its.last_read_by != arch::Value::kNone && its.last_read_by > number_;
       const bool reads = std::find(step.reads.begin(), step.reads.end(), value) != step.reads.end();
       const bool is_sum = reads && step.kind == StepKind::kAdd && is_stream(value);
       if (!given && (is_sum || (is_read_later && !reads)) && !(subject_.gradients && known(value).is_kept)) {

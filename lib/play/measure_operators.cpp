@@ -230,40 +230,50 @@ DType counted_as(at::ScalarType type) {
   return counted == DType::kF16 ? DType::kBF16 : counted;
 }
 
-}  // namespace
-
-Json table_of(const TableHead& head, const std::vector<TimedOperator>& timed) {
+// What was measured, by what it is of.
+struct Measured {
   using Sides = std::tuple<int64_t, int64_t, int64_t>;
   std::map<std::pair<DType, Sides>, std::vector<double>> products;
   std::map<std::tuple<bool, bool, int64_t, int64_t, int64_t, int64_t>, std::vector<double>> attention;
   std::map<std::pair<std::string, int64_t>, std::vector<double>> streams;
   std::map<DType, double> most_flops;
   double most_bytes = 0;
+};
+
+Measured by_kind(const std::vector<TimedOperator>& timed) {
+  Measured all;
   for (const TimedOperator& op : timed) {
     if (op.seconds <= 0) continue;
     const DType type = counted_as(op.type);
     if (op.product) {
       const plan::ProductSides& sides = *op.product;
       if (sides.batch != 1) continue;
-      products[{type, {sides.m, sides.k, sides.n}}].push_back(op.seconds);
+      all.products[{type, {sides.m, sides.k, sides.n}}].push_back(op.seconds);
       const double flops = 2 * static_cast<double>(sides.m) * static_cast<double>(sides.k * sides.n) / op.seconds;
-      most_flops[type] = std::max(most_flops[type], flops);
+      all.most_flops[type] = std::max(all.most_flops[type], flops);
     } else if (op.attention) {
       const plan::AttentionSides& sides = *op.attention;
       if (type != DType::kBF16) continue;
-      attention[{sides.cudnn, sides.backward, sides.rows, sides.heads, sides.length, sides.head_size}].push_back(
+      all.attention[{sides.cudnn, sides.backward, sides.rows, sides.heads, sides.length, sides.head_size}].push_back(
           op.seconds);
     } else if (op.bytes >= kLeastBytes) {
-      streams[{op.name, op.bytes}].push_back(op.seconds);
-      most_bytes = std::max(most_bytes, static_cast<double>(op.bytes) / op.seconds);
+      all.streams[{op.name, op.bytes}].push_back(op.seconds);
+      all.most_bytes = std::max(all.most_bytes, static_cast<double>(op.bytes) / op.seconds);
     }
   }
+  return all;
+}
+
+}  // namespace
+
+Json table_of(const TableHead& head, const std::vector<TimedOperator>& timed) {
+  Measured all = by_kind(timed);
   const auto listed_or = [](double listed, double measured) { return listed > 0 ? listed : measured; };
   Json table = {{"device", head.gpu.product},
                 {"measured_on", head.measured_on},
                 {"by", "fathom doctor --calibrate"},
                 {"tflops", Json::object()},
-                {"memory_gb_per_second", listed_or(head.gpu.memory_bytes_per_second, most_bytes) / 1e9},
+                {"memory_gb_per_second", listed_or(head.gpu.memory_bytes_per_second, all.most_bytes) / 1e9},
                 {"gap_us", micros(head.gap_seconds)},
                 {"launch_us", micros(head.launch_seconds)},
                 {"products", Json::array()},
@@ -272,16 +282,16 @@ Json table_of(const TableHead& head, const std::vector<TimedOperator>& timed) {
   for (const auto& [type, listed] :
        {std::pair(DType::kBF16, head.gpu.bf16_flops), std::pair(DType::kF32, head.gpu.fp32_flops),
         std::pair(DType::kF8E4M3, head.gpu.fp8_flops)}) {
-    const double flops = listed_or(listed, most_flops[type]);
+    const double flops = listed_or(listed, all.most_flops[type]);
     if (flops > 0) table["tflops"][std::string(dtype_name(type))] = flops / 1e12;
   }
-  for (auto& [key, seconds] : products) {
+  for (auto& [key, seconds] : all.products) {
     const auto& [type, sides] = key;
     const auto& [m, k, n] = sides;
     table["products"].push_back(
         {{"type", dtype_name(type)}, {"m", m}, {"k", k}, {"n", n}, {"us", micros(median(seconds))}});
   }
-  for (auto& [key, seconds] : attention) {
+  for (auto& [key, seconds] : all.attention) {
     const auto& [cudnn, backward, rows, heads, length, head_size] = key;
     table["attention"].push_back({{"cudnn", cudnn},
                                   {"backward", backward},
@@ -291,7 +301,7 @@ Json table_of(const TableHead& head, const std::vector<TimedOperator>& timed) {
                                   {"head_size", head_size},
                                   {"us", micros(median(seconds))}});
   }
-  for (auto& [key, seconds] : streams) {
+  for (auto& [key, seconds] : all.streams) {
     table["streams"].push_back({{"operator", key.first}, {"bytes", key.second}, {"us", micros(median(seconds))}});
   }
   return table;

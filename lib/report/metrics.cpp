@@ -10,7 +10,7 @@
 
 namespace fathom::report {
 
-std::optional<double> find(const Scalars& scalars, std::string_view name) {
+std::optional<double> number_of(const Scalars& scalars, std::string_view name) {
   const auto found = std::find_if(scalars.begin(), scalars.end(), [&](const auto& each) { return each.first == name; });
   if (found == scalars.end()) return std::nullopt;
   return std::visit([](auto number) { return static_cast<double>(number); }, found->second);

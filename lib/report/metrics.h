@@ -14,10 +14,12 @@
 
 namespace fathom::report {
 
-// Numbers that some runs report beside what all do, by name ("router_loss"): every log writes them as they come.
+// Numbers that some runs report beside what all do, by name ("router_loss"): every log writes them as they come. Names
+// that the terminal's line looks for:
+inline constexpr const char *kLossScale = "loss_scale", *kSkippedSteps = "skipped_steps";
 using Scalars = std::vector<std::pair<std::string, std::variant<int64_t, double>>>;
 // Unset: it is not among them.
-std::optional<double> find(const Scalars& scalars, std::string_view name);
+std::optional<double> number_of(const Scalars& scalars, std::string_view name);
 
 struct StepMetrics {
   int64_t step = 0;  // optimizer steps done, 1 after the first

@@ -48,10 +48,10 @@ std::string format_progress(const Progress& progress, int64_t width) {
       {"memory " + format_bytes(metrics.live_bytes), 4},
       {"peak " + format_bytes(metrics.peak_bytes), 3},
   };
-  if (const double skipped = find(metrics.more, "skipped_steps").value_or(0); skipped > 0) {
+  if (const double skipped = number_of(metrics.more, kSkippedSteps).value_or(0); skipped > 0) {
     parts.insert(parts.begin() + 3, Part{"skipped " + format_count(std::llround(skipped)), 0});
   }
-  if (const auto scale = find(metrics.more, "loss_scale")) {
+  if (const auto scale = number_of(metrics.more, kLossScale)) {
     parts.insert(parts.begin() + 3, Part{print("scale %g", *scale), 1});
   }
   const auto joined = [&] {

@@ -291,6 +291,45 @@ std::string format_verdict(const ScriptAnswer& answer) {
          took + ".\n" + reasons;
 }
 
+Json process_json(const ScriptProcess& process) {
+  Json components = Json::object(), blocks = Json::array(), reads = Json::array();
+  for (const memory::Component component : memory::kComponents) {
+    components[std::string(component_name(component))] = process.components[component];
+  }
+  for (const auto& each : process.blocks) {
+    blocks.push_back(
+        {{"place", each.place}, {"component", each.component}, {"bytes", each.bytes}, {"count", each.count}});
+  }
+  for (const auto& each : process.reads) {
+    reads.push_back({{"place", each.place}, {"what", each.what}, {"how", each.how}, {"times", each.times}});
+  }
+  Json refusal = nullptr;
+  if (process.refusal) {
+    refusal = {{"bytes", process.refusal->bytes},
+               {"allocated", process.refusal->allocated},
+               {"step", process.refusal->step},
+               {"phase", process.refusal->phase},
+               {"place", process.refusal->place}};
+  }
+  return {
+      {"rank", process.rank},
+      {"process", process.process},
+      {"device", process.device},
+      {"torch", process.torch},
+      {"steps", process.steps},
+      {"requested", process.requested},
+      {"allocated", process.allocated},
+      {"reserved", process.reserved},
+      {"allocated_at_end", process.allocated_at_end},
+      {"reserved_at_end", process.reserved_at_end},
+      {"peak",
+       {{"step", process.peak_step}, {"phase", process.peak_phase}, {"components", components}, {"blocks", blocks}}},
+      {"refusal", refusal},
+      {"survived", process.survived},
+      {"reads", reads},
+      {"written", process.written}};
+}
+
 }  // namespace
 
 std::string format_script(const ScriptAnswer& answer) {
@@ -324,44 +363,7 @@ std::string format_script(const ScriptAnswer& answer) {
 
 Json script_json(const ScriptAnswer& answer) {
   Json processes = Json::array();
-  for (const ScriptProcess& process : answer.processes) {
-    Json components = Json::object(), blocks = Json::array(), reads = Json::array();
-    for (const memory::Component component : memory::kComponents) {
-      components[std::string(component_name(component))] = process.components[component];
-    }
-    for (const auto& each : process.blocks) {
-      blocks.push_back(
-          {{"place", each.place}, {"component", each.component}, {"bytes", each.bytes}, {"count", each.count}});
-    }
-    for (const auto& each : process.reads) {
-      reads.push_back({{"place", each.place}, {"what", each.what}, {"how", each.how}, {"times", each.times}});
-    }
-    Json refusal = nullptr;
-    if (process.refusal) {
-      refusal = {{"bytes", process.refusal->bytes},
-                 {"allocated", process.refusal->allocated},
-                 {"step", process.refusal->step},
-                 {"phase", process.refusal->phase},
-                 {"place", process.refusal->place}};
-    }
-    processes.push_back(
-        {{"rank", process.rank},
-         {"process", process.process},
-         {"device", process.device},
-         {"torch", process.torch},
-         {"steps", process.steps},
-         {"requested", process.requested},
-         {"allocated", process.allocated},
-         {"reserved", process.reserved},
-         {"allocated_at_end", process.allocated_at_end},
-         {"reserved_at_end", process.reserved_at_end},
-         {"peak",
-          {{"step", process.peak_step}, {"phase", process.peak_phase}, {"components", components}, {"blocks", blocks}}},
-         {"refusal", refusal},
-         {"survived", process.survived},
-         {"reads", reads},
-         {"written", process.written}});
-  }
+  for (const ScriptProcess& process : answer.processes) processes.push_back(process_json(process));
   Json found = nullptr;
   if (answer.found) found = {{"word", answer.found->word}, {"number", answer.found->number}};
   Json devices = Json::array(), fits = nullptr;

@@ -115,8 +115,9 @@ std::vector<std::vector<int32_t>> continue_greedily(model::Decoder& model, const
     Ids next;
     if (!prompts.rows.empty()) next = rows.next(cache.length, likeliest_B.cpu().const_data_ptr<int64_t>());
     if (last) return rows.take_answers();
-    // The passes that nobody waits for are left out but for the last, which takes the most memory.
-    if (prompts.rows.empty() || rows.all_ended()) model::Decoder::leave_out_until_last(cache, shape.positions);
+    // The passes that nobody waits for are left out but for the last two: the last takes the most memory, the one
+    // before it reads a part of the cache, which kernels may copy.
+    if (prompts.rows.empty() || rows.all_ended()) model::Decoder::leave_out(cache, shape.positions - 2);
     inputs.source_BS.reset();
     inputs.source_hidden_BS.reset();
     inputs.ids_BS = filled(read.narrow(0, 0, shape.rows).view({shape.rows, 1}), next);

@@ -67,7 +67,6 @@ class Loop {
   void save();
   void save_at_last();
   void take_best();
-  double window_mean(double sum) const;
   int signal() const;
   std::function<bool()> stops_within() const;
   dist::Group* group() const { return trainer_.placement().group; }
@@ -127,12 +126,6 @@ void Loop::count_in_window(const StepResult& step) {
   counters_.window_clipped += clipped ? 1 : 0;
 }
 
-// Not a number where every step of the window was skipped.
-double Loop::window_mean(double sum) const {
-  if (counters_.window_targets == 0) return std::numeric_limits<double>::quiet_NaN();
-  return sum / static_cast<double>(counters_.window_targets);
-}
-
 void Loop::take_step() {
   const Clock::time_point start = Clock::now();
   tell_others("step " + std::to_string(counters_.step + 1));
@@ -160,28 +153,26 @@ void Loop::take_step() {
   const bool last = counters_.step == order_.total_steps();
   const bool logged = last || counters_.step % config_.logging_steps == 0;
   if (observer_.on_step) {
-    report::StepMetrics metrics;
-    metrics.step = counters_.step;
-    metrics.epoch = epoch();
-    metrics.loss = window_mean(counters_.window_loss);
-    metrics.learning_rate = rate;
-    metrics.grad_norm = step.gradient_norm;
-    metrics.clipped_share = static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps);
-    metrics.tokens = counters_.tokens;
+    report::StepMetrics metrics{counters_.step,
+                                epoch(),
+                                counters_.window_mean(counters_.window_loss),
+                                rate,
+                                step.gradient_norm,
+                                counters_.clipped_share(),
+                                counters_.tokens};
     metrics.step_seconds = seconds_since(start);
     metrics.live_bytes = trainer_.placement().ledger->live_bytes();
     metrics.peak_bytes = counters_.peak_bytes;
-    if (const std::optional<optim::LossScale> scale = trainer_.loss_scale()) {
-      metrics.more = {{"loss_scale", scale->value()}, {"skipped_steps", scale->skipped_steps()}};
+    if (const auto scale = trainer_.loss_scale()) {
+      metrics.more = {{report::kLossScale, scale->value()}, {report::kSkippedSteps, scale->skipped_steps()}};
     }
     if (inputs_.architecture.router_aux_loss_coef > 0) {
-      metrics.more.emplace_back("router_loss", window_mean(counters_.window_router_loss));
+      metrics.more.emplace_back("router_loss", counters_.window_mean(counters_.window_router_loss));
     }
     observer_.on_step({std::move(metrics), order_.total_steps(), step.token_count, logged});
   }
   if (!logged) return;
-  counters_.window_loss = counters_.window_router_loss = 0;
-  counters_.window_targets = counters_.window_steps = counters_.window_clipped = 0;
+  counters_.begin_window();
 }
 
 void Loop::evaluate() {

@@ -21,7 +21,7 @@
 namespace fathom::train {
 
 struct StepReport {
-  report::StepMetrics metrics;  // but the speed since the last logged step
+  report::StepMetrics metrics;  // but tokens_per_second and interval_seconds, which are for who sums them up
   int64_t total_steps = 0;
   int64_t step_tokens = 0;  // of this step, without padding
   bool logged = false;      // a step of the logging cadence, or the last one

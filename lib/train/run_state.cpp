@@ -2,6 +2,7 @@
 #include "train/run_state.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "train/random_state.h"
@@ -104,6 +105,16 @@ RunState run_state_from_json(const Json& json) {
   state.threads = count_at(json, "threads");
   state.observer = observer_of(json);
   return state;
+}
+
+double Counters::window_mean(double sum) const {
+  if (window_targets == 0) return std::numeric_limits<double>::quiet_NaN();
+  return sum / static_cast<double>(window_targets);
+}
+
+void Counters::begin_window() {
+  window_loss = window_router_loss = 0;
+  window_targets = window_steps = window_clipped = 0;
 }
 
 Json to_json(const RunState& state) {

@@ -24,6 +24,11 @@ struct Counters {
   double window_router_loss = 0;  // likewise, of what routers add
   int64_t window_targets = 0;
   int64_t window_steps = 0, window_clipped = 0;  // steps since the last logged one, and those that were clipped
+
+  // Of a sum over the window's targets. Not a number where every step of it was skipped.
+  double window_mean(double sum) const;
+  double clipped_share() const { return static_cast<double>(window_clipped) / static_cast<double>(window_steps); }
+  void begin_window();
 };
 
 // What the observer of a run keeps: sizes of files that it writes, by names of its own.

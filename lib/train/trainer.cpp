@@ -29,6 +29,16 @@ void refuse_fp16(const model::Parameter& parameter) {
                    "set dtype: float32 (with fp16: true products stay in float16) or dtype: bfloat16");
 }
 
+void refuse_what_gpus_have(const config::RunConfig& config, const Placement& placement) {
+  for (const auto& [key, asked] : {std::pair("fp8", config.fp8), std::pair("cuda_graphs", config.cuda_graphs),
+                                   std::pair("offload_optimizer", config.offload_optimizer),
+                                   std::pair("offload_weights", config.offload_weights)}) {
+    if (!asked || placement.cuda != nullptr) continue;
+    throw UsageError(std::string(key) + " is true, but this run is on the CPU",
+                     std::string("set ") + key + ": false or device: cuda");
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const arch::Run& run, const BatchCapacity& capacity, const Placement& placement)
@@ -44,13 +54,7 @@ Trainer::Trainer(const arch::Run& run, const BatchCapacity& capacity, const Plac
     options.units = sharded_.get();
     options.casts = run.gathered_casts;
   }
-  for (const auto& [key, asked] : {std::pair("fp8", config.fp8), std::pair("cuda_graphs", config.cuda_graphs),
-                                   std::pair("offload_optimizer", config.offload_optimizer),
-                                   std::pair("offload_weights", config.offload_weights)}) {
-    if (!asked || placement_.cuda != nullptr) continue;
-    throw UsageError(std::string(key) + " is true, but this run is on the CPU",
-                     std::string("set ") + key + ": false or device: cuda");
-  }
+  refuse_what_gpus_have(config, placement_);
   if (config.cuda_graphs) {
     placement_.cuda->take_recordable_stream();
     options.records = placement_.cuda;
@@ -87,7 +91,10 @@ Trainer::Trainer(const arch::Run& run, const BatchCapacity& capacity, const Plac
   if (config.optimizer_in_backward) {
     in_backward_ = std::make_unique<UpdatesInBackward>(*optimizer_, trained_, *placement_.ledger);
   }
-  if (is_alone() || holds_shares()) return;
+  if (!is_alone() && !holds_shares()) make_buckets();
+}
+
+void Trainer::make_buckets() {
   std::vector<at::Tensor> tensors;
   for (const model::Parameter& parameter : trained_) tensors.push_back(parameter.tensor);
   buckets_ = std::make_unique<dist::GradientBuckets>(*placement_.group, tensors);

@@ -85,6 +85,7 @@ class Trainer {
 
  private:
   bool is_alone() const { return placement_.group == nullptr; }
+  void make_buckets();              // of gradients, which copies add up
   void begin(memory::Phase phase);  // of a step
   void end();
   void count_for_all(StepResult& result, int64_t& micro_batches) const;

@@ -146,7 +146,7 @@ void expect_well_formed(const LayerProgram& program, int64_t width) {
   }
   EXPECT_EQ(made.size(), program.values.size());
   EXPECT_EQ(program.values.back().width, width);
-  EXPECT_EQ(program.values.back().last_read_by, 0u);
+  EXPECT_EQ(program.values.back().last_read_by, Value::kNone);
 }
 
 TEST(LayerProgram, IsWellFormedForEveryShape) {
