@@ -216,8 +216,8 @@ std::vector<MatrixProduct> of_smaller_batches(const MatrixProduct& product) {
 }
 
 // Of AMX's tiles, and of oneDNN's products in FP16 by AVX512_FP16.
-bool blocks_depend_on_every_side(at::ScalarType type) {
-#if defined(__x86_64__)
+bool blocks_depend_on_every_side([[maybe_unused]] at::ScalarType type) {
+#if defined(__x86_64__) && (!defined(__clang__) || __clang_major__ >= 16)  // earlier ones do not know the name
   if (type == at::kHalf && __builtin_cpu_supports("avx512fp16") != 0) return true;
 #endif
   return multiplies_with_amx();
