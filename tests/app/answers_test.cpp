@@ -67,6 +67,9 @@ output_dir: out
     for (const auto& [name, phase] : memory.at("phases").items()) {
       EXPECT_EQ(phase.at("peak").at("dry_run"), phase.at("peak").at("measured")) << arguments << ": " << name;
     }
+    const Json& scratch = memory.at("kernel_scratch");
+    if (scratch.at("dry_run").is_null()) return;  // of a GPU
+    EXPECT_LE(scratch.at("measured").get<int64_t>(), scratch.at("dry_run").get<int64_t>()) << arguments;
   }
 
   // As FLAN-T5's, without dropout.
@@ -170,6 +173,38 @@ TEST_F(AnswersOfEvaluations, ByLongRopeTakeWhatIsPlanned) {
         "model_name_or_path=long per_device_eval_batch_size=" +
         std::string(batch));
   }
+}
+
+// Before its last position a cache is read in part, of which oneDNN's products in AMX's tiles get a copy.
+TEST_F(AnswersOfEvaluations, OfCappedScoresTakeWhatIsPlanned) {
+  fs::copy(fs::path(FATHOM_SOURCE_DIR) / "data" / "model", folder_ / "capped", fs::copy_options::recursive);
+  const Json vocab_size = read_json(folder_ / "capped" / "config.json").at("vocab_size");
+  write("capped/config.json", Json{{"architectures", Json::array({"Gemma2ForCausalLM"})},
+                                   {"model_type", "gemma2"},
+                                   {"vocab_size", vocab_size},
+                                   {"dtype", "bfloat16"},
+                                   {"num_hidden_layers", 1},
+                                   {"num_attention_heads", 64},
+                                   {"num_key_value_heads", 64},
+                                   {"hidden_size", 16},
+                                   {"head_dim", 16},
+                                   {"intermediate_size", 16},
+                                   {"sliding_window", 16},
+                                   {"query_pre_attn_scalar", 29},
+                                   {"attn_logit_softcapping", 2.0},
+                                   {"final_logit_softcapping", 30.0},
+                                   {"pad_token_id", nullptr}}
+                                  .dump());
+  const auto line = [](int64_t prompt, int64_t answer) {
+    std::vector<int64_t> labels(static_cast<size_t>(prompt), -100);
+    labels.resize(static_cast<size_t>(prompt + answer), 7);
+    return Json{{"input_ids", std::vector<int64_t>(labels.size(), 7)}, {"labels", labels}}.dump() + "\n";
+  };
+  write("ids.jsonl", line(1, 1));
+  write("long.jsonl", line(50, 14) + line(2, 10));
+  expect_planned(
+      "run.yaml max_steps=1 eval_steps=1 eval_on_start=false save_strategy=no model_name_or_path=capped method=lora "
+      "num_threads=1 train_file=ids.jsonl validation_file=long.jsonl");
 }
 
 TEST_F(AnswersOfEvaluations, LeaveAResumedRunItsBits) {
