@@ -104,16 +104,12 @@ void Recorder::step(const train::StepReport& report) {
   if (!report.logged) return;
   last_logged_ = {metrics.step, metrics.loss};
   if (first_logged_.step == 0) first_logged_ = last_logged_;
-  for (const Told& each : told_) {
-    if (each.sink) each.sink->append(metrics);
-  }
+  append(metrics);
   interval_ = {};
 }
 
 void Recorder::evaluation(const report::EvaluationMetrics& metrics) {
-  for (const Told& each : told_) {
-    if (each.sink) each.sink->append(metrics);
-  }
+  append(metrics);
   log_info("evaluation at step " + format_count(metrics.step) + ": " + report::describe(metrics));
 }
 

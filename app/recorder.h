@@ -38,6 +38,13 @@ class Recorder {
   train::ObserverState state() const;
   void step(const train::StepReport& report);
   void evaluation(const report::EvaluationMetrics& metrics);
+  // To every sink that is open.
+  template <typename Metrics>
+  void append(const Metrics& metrics) {
+    for (const Told& each : told_) {
+      if (each.sink) each.sink->append(metrics);
+    }
+  }
 
   const config::RunConfig& config_;
   StepTimes& times_;

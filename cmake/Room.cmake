@@ -1,4 +1,5 @@
-# fathom_precompiled_header(NAME [LINK libraries...]): cmake/NAME_header.h as the target fathom_NAME_header, to be reused.
+# fathom_precompiled_header(NAME [LINK libraries...]): cmake/NAME_header.h as the target fathom_NAME_header.
+# fathom_reuse_header(TARGET NAME): compiles an executable's sources with it.
 # fathom_room(NAME [TORCH] [LINK libraries...]): the static library fathom_NAME from lib/NAME/*.cpp.
 # TORCH rooms compile against LibTorch with the shared precompiled header, and the global property fathom_torch_rooms names
 # them; the others never see a torch header.
@@ -17,6 +18,13 @@ function(fathom_precompiled_header name)
   endif()
 endfunction()
 
+function(fathom_reuse_header target name)
+  target_precompile_headers(${target} REUSE_FROM fathom_${name}_header)
+  # -fPIC instead of the -fPIE of executables: the precompiled header was made with it.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC)
+endfunction()
+
 function(fathom_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/lib/${name}/*.cpp")
@@ -31,10 +39,8 @@ function(fathom_room name)
 endfunction()
 
 function(fathom_compile_tests target)
-  target_precompile_headers(${target} REUSE_FROM fathom_tests_header)
-  # -fPIC instead of the -fPIE of executables: the precompiled header was made with it.
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${target} PRIVATE -fPIC $<$<CONFIG:Release>:-O1>)
+  fathom_reuse_header(${target} tests)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overread)  # more false alarms in std::string
   endif()
@@ -59,10 +65,8 @@ function(fathom_room_tests name)
   if(NOT TEST_TORCH)
     fathom_compile_tests(${name}_test)
   else()
-    target_precompile_headers(${name}_test REUSE_FROM fathom_torch_header)
-    # -fPIC instead of the -fPIE of executables: the precompiled header was made with it.
-    set_target_properties(${name}_test PROPERTIES BUILD_RPATH "${FATHOM_TORCH_DIR}/lib" POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${name}_test PRIVATE -fPIC)
+    fathom_reuse_header(${name}_test torch)
+    set_target_properties(${name}_test PROPERTIES BUILD_RPATH "${FATHOM_TORCH_DIR}/lib")
     # Every operator that a test runs on the CPU must be one that the dry run can play.
     target_sources(${name}_test PRIVATE $<TARGET_OBJECTS:fathom_recorded_operators>)
     if(NOT name STREQUAL phantom)

@@ -124,10 +124,7 @@ class LayerOperators {
   void linear(const Step& step) {
     const size_t x = step.reads.front(), made = step.makes.front();
     const Known its = known(x);
-    footprint::LinearSizes sizes = sizes_of(step.module);
-    sizes.makes_input_again = its.made_again;
-    sizes.input_is_kept = subject_.gradients && its.is_kept;
-    sizes.input_needs_gradient = its.needs_gradient;
+    footprint::LinearSizes sizes = reader_of(x, step.module);
     sizes.adds_to_gradient = !fake_codes_ && step.sharing.back() != number_;
     sizes.met_by_gate = its.needs_gradient && meets_gate(x);
     push(footprint::linear_footprint(step_of(x), sizes), gradients_of(subject_.rows, step.module));
@@ -179,10 +176,7 @@ class LayerOperators {
   void experts(const Step& step) {
     const size_t x = step.reads.front(), made = step.makes.front();
     const arch::FeedForwardNames names = spec_.names().feed_forward;
-    footprint::LinearSizes router = sizes_of(names.router);
-    router.makes_input_again = known(x).made_again;
-    router.input_is_kept = subject_.gradients && known(x).is_kept;
-    router.input_needs_gradient = known(x).needs_gradient;
+    const footprint::LinearSizes router = reader_of(x, names.router);
     footprint::ExpertSizes sizes =
         expert_sizes(spec_.feed_forward, numbers_of(x), subject_.rows, subject_.run.gathered_casts);
     sizes.makes_input_again = known(x).made_again;
@@ -352,6 +346,14 @@ class LayerOperators {
     return gated && step_.cuda && footprint::gate_by_kernel(step_, spec_.feed_forward.activation);
   }
 
+  // Of a linear layer that reads the value.
+  footprint::LinearSizes reader_of(size_t value, std::string_view module) const {
+    footprint::LinearSizes sizes = sizes_of(module);
+    sizes.makes_input_again = known(value).made_again;
+    sizes.input_is_kept = subject_.gradients && known(value).is_kept;
+    sizes.input_needs_gradient = known(value).needs_gradient;
+    return sizes;
+  }
   footprint::LinearSizes sizes_of(std::string_view module) const {
     footprint::LinearSizes sizes;
     for (const ParameterRow* row : subject_.rows) {

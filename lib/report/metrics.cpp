@@ -10,10 +10,13 @@
 
 namespace fathom::report {
 
+double as_double(const Number& number) {
+  return std::visit([](auto value) { return static_cast<double>(value); }, number);
+}
+
 std::optional<double> number_of(const Scalars& scalars, std::string_view name) {
   const auto found = std::find_if(scalars.begin(), scalars.end(), [&](const auto& each) { return each.first == name; });
-  if (found == scalars.end()) return std::nullopt;
-  return std::visit([](auto number) { return static_cast<double>(number); }, found->second);
+  return found == scalars.end() ? std::nullopt : std::optional(as_double(found->second));
 }
 
 std::string describe(const EvaluationMetrics& metrics) {

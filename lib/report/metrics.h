@@ -17,7 +17,9 @@ namespace fathom::report {
 // Numbers that some runs report beside what all do, by name ("router_loss"): every log writes them as they come. Names
 // that the terminal's line looks for:
 inline constexpr const char *kLossScale = "loss_scale", *kSkippedSteps = "skipped_steps";
-using Scalars = std::vector<std::pair<std::string, std::variant<int64_t, double>>>;
+using Number = std::variant<int64_t, double>;
+using Scalars = std::vector<std::pair<std::string, Number>>;
+double as_double(const Number& number);
 // Unset: it is not among them.
 std::optional<double> number_of(const Scalars& scalars, std::string_view name);
 

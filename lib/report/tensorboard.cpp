@@ -78,10 +78,7 @@ void EventFile::append(const StepMetrics& metrics) {
                          {"train/tokens_per_second", metrics.tokens_per_second},
                          {"memory/live_bytes", static_cast<double>(metrics.live_bytes)},
                          {"memory/peak_bytes", static_cast<double>(metrics.peak_bytes)}};
-  for (const auto& [name, number] : metrics.more) {
-    std::visit([&, &name = name](auto value) { values.emplace_back("train/" + name, static_cast<double>(value)); },
-               number);
-  }
+  for (const auto& [name, number] : metrics.more) values.emplace_back("train/" + name, as_double(number));
   append(metrics.step, values);
 }
 

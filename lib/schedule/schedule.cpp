@@ -61,8 +61,7 @@ class Scheduler {
     whole_.all_events = std::ssize(whole_.evaluation_order) == std::ssize(batches);
     whole_.evaluation = numbers.values();
     whole_.others_evaluate_one_more = others_evaluate_one_more;
-    // A forward pass alone takes a third.
-    work_ += std::ssize(whole_.evaluation) / 3;
+    work_ += evaluation_work(1);
   }
 
   void set_answers(std::vector<AnswerShape> answers) { whole_.answers = std::move(answers); }
@@ -200,10 +199,13 @@ class Scheduler {
     return by;
   }
 
-  // As it is, where all of it is no more than `work`.
+  // In micro-batches: a forward pass alone takes a third.
+  int64_t evaluation_work(int64_t times) const { return times * std::ssize(whole_.evaluation) / 3; }
+
+  // As it is, where all of it, played twice, is no more than `work`.
   void represent_evaluation(Schedule& schedule, int64_t work) const {
     const bool listed = whole_.evaluation_order.size() < kMostEvents;
-    if (listed && 2 * std::ssize(whole_.evaluation) / 3 <= work) {
+    if (listed && evaluation_work(2) <= work) {
       schedule.evaluation = whole_.evaluation;
       schedule.evaluation_order = whole_.evaluation_order;
       return;
