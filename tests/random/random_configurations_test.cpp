@@ -14,7 +14,9 @@
 namespace fathom::random {
 namespace {
 
-constexpr uint64_t kDraws = 40, kMostRefused = kDraws / 5;
+// A draw is refused with a probability of a tenth at most (scripts/random_configurations counts many of them); of forty
+// more than twelve then are once in ten thousand.
+constexpr uint64_t kDraws = 40, kMostRefused = 12;
 
 struct Draw {
   uint64_t number;
