@@ -19,12 +19,21 @@ constexpr Range kAboveZero{.low = 0, .open_low = true};
 constexpr Range kShareBelowOne{.low = 0, .high = 1, .open_high = true};
 constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
 
+Key with(OnResume on_resume, Key key) {
+  key.on_resume = on_resume;
+  return key;
+}
+Key rate(Key key) { return with(OnResume::kRate, std::move(key)); }
+Key path(Key key) { return with(OnResume::kPath, std::move(key)); }
+Key taken(Key key) { return with(OnResume::kTaken, std::move(key)); }
+
 std::vector<Key> model_keys() {
   return {
-      text("model_name_or_path", "path of a model folder", &RunConfig::model_name_or_path, "a model must be named",
-           "A Hugging Face folder: config.json, model.safetensors, tokenizer; or org/name, if the hub's cache has it. "
-           "Plans "
-           "also take the shapes that `fathom list models` names."),
+      path(text(
+          "model_name_or_path", "path of a model folder", &RunConfig::model_name_or_path, "a model must be named",
+          "A Hugging Face folder: config.json, model.safetensors, tokenizer; or org/name, if the hub's cache has it. "
+          "Plans "
+          "also take the shapes that `fathom list models` names.")),
       flag("random_init", &RunConfig::random_init,
            "Weights are drawn from `seed` instead of read; the folder needs no more than config.json."),
       dtype_key(),
@@ -32,40 +41,43 @@ std::vector<Key> model_keys() {
              "flash: memory grows with the sequence; math: with its square; cudnn: as flash, by cuDNN's kernel for "
              "compute capability 9.0, which prepares itself for each length of a batch."),
       choice("device", &RunConfig::device, kDeviceNames, "auto takes the GPU where there is one."),
-      optional_flag(
+      taken(optional_flag(
           "cuda_kernels", &RunConfig::cuda_kernels, "true on a GPU, where the program has them",
           "fathom's own kernels, in FP32 and BF16, for rotary positions, RMSNorm, SwiGLU, the loss, dequantizing, "
-          "the norm of gradients and AdamW. docs/gpu.md says where they were verified."),
+          "the norm of gradients and AdamW. docs/gpu.md says where they were verified.")),
       flag(
           "cuda_graphs", &RunConfig::cuda_graphs,
           "Records the layers of a training step as CUDA graphs, at the second batch of a shape, and replays them: two "
           "launches in place of hundreds. pad_to_multiple_of makes shapes repeat."),
-      integer("num_threads", &RunConfig::num_threads, kThreads,
-              "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
-      size("memory_budget", &RunConfig::memory_budget, "no bound",
-           "What the run may take: on the CPU live bytes and kernel scratch, beyond which its allocator refuses; on a "
-           "GPU what LibTorch's allocator may reserve."),
-      integer(
+      taken(integer("num_threads", &RunConfig::num_threads, kThreads,
+                    "Threads for operators on the CPU; 0: as many as LibTorch chooses.")),
+      taken(size(
+          "memory_budget", &RunConfig::memory_budget, "no bound",
+          "What the run may take: on the CPU live bytes and kernel scratch, beyond which its allocator refuses; on a "
+          "GPU what LibTorch's allocator may reserve.")),
+      taken(integer(
           "num_processes", &RunConfig::num_processes, kProcesses,
           "So many processes train together, each on a GPU of its own or on the CPU: a step takes as many batches from "
-          "each, and gradients are summed. fathom starts them, unless a launcher has."),
-      choice(
+          "each, and gradients are summed. fathom starts them, unless a launcher has.")),
+      taken(choice(
           "strategy", &RunConfig::strategy, kStrategyNames,
           "What each of several processes holds: with ddp the whole model, with fsdp its share of weights, gradients "
           "and optimizer states; layers are put together one after the other while they compute. auto takes ddp where "
-          "every process is planned to fit with it, else fsdp."),
-      integer("dp_replicate_size", &RunConfig::dp_replicate_size, kProcesses,
-              "With strategy fsdp: so many copies of the model, each shared by num_processes / dp_replicate_size "
-              "processes, "
-              "whose gradients are added up once a step (hybrid sharding)."),
-      integer("dp_shard_size", &RunConfig::dp_shard_size, kShards,
-              "With strategy fsdp: processes that share one copy of the model; 0: num_processes / dp_replicate_size."),
-      flag("reshard_after_forward", &RunConfig::reshard_after_forward,
-           "With strategy fsdp: a layer's weights are let go after its forward pass and come again for the backward "
-           "pass; false keeps them until then."),
-      integer(
+          "every process is planned to fit with it, else fsdp.")),
+      taken(integer("dp_replicate_size", &RunConfig::dp_replicate_size, kProcesses,
+                    "With strategy fsdp: so many copies of the model, each shared by num_processes / dp_replicate_size "
+                    "processes, "
+                    "whose gradients are added up once a step (hybrid sharding).")),
+      taken(integer(
+          "dp_shard_size", &RunConfig::dp_shard_size, kShards,
+          "With strategy fsdp: processes that share one copy of the model; 0: num_processes / dp_replicate_size.")),
+      taken(flag(
+          "reshard_after_forward", &RunConfig::reshard_after_forward,
+          "With strategy fsdp: a layer's weights are let go after its forward pass and come again for the backward "
+          "pass; false keeps them until then.")),
+      taken(integer(
           "ddp_timeout", &RunConfig::ddp_timeout, kAtLeastOne,
-          "Seconds that a process waits for the others once training runs before it ends and says which are missing."),
+          "Seconds that a process waits for the others once training runs before it ends and says which are missing.")),
   };
 }
 
@@ -82,17 +94,18 @@ std::vector<Key> method_keys() {
       modules_key(),
       target_parameters_key(),
       saved_modules_key(),
-      text("adapter_name_or_path", "path of a PEFT adapter", &RunConfig::adapter_name_or_path, "a new adapter",
-           "Training continues from these weights, with a new optimizer; lora_r, lora_alpha, use_rslora, "
-           "target_modules, target_parameters and modules_to_save must be the adapter's."),
+      path(text("adapter_name_or_path", "path of a PEFT adapter", &RunConfig::adapter_name_or_path, "a new adapter",
+                "Training continues from these weights, with a new optimizer; lora_r, lora_alpha, use_rslora, "
+                "target_modules, target_parameters and modules_to_save must be the adapter's.")),
       flag("load_in_8bit", &RunConfig::load_in_8bit,
            "The frozen projections in INT8, one scale a row: a quarter of float32. Each is dequantized for its product "
            "alone; embeddings, head and norms stay as `dtype` says (docs/quantization.md)."),
       flag("load_in_4bit", &RunConfig::load_in_4bit, "The same in NF4, one scale for 64 values: an eighth of float32."),
       flag("load_in_fp8", &RunConfig::load_in_fp8, "The same in FP8 (E4M3), one scale a row."),
-      flag("offload_weights", &RunConfig::offload_weights,
-           "On a GPU: the frozen weights of layers lie in the host's memory, pinned, and come to the GPU a layer at a "
-           "time, the next one while a layer computes (docs/offload.md)."),
+      taken(flag(
+          "offload_weights", &RunConfig::offload_weights,
+          "On a GPU: the frozen weights of layers lie in the host's memory, pinned, and come to the GPU a layer at a "
+          "time, the next one while a layer computes (docs/offload.md).")),
       flag(
           "fp8", &RunConfig::fp8,
           "Products of projections in FP8, about twice as fast as in BF16, over an FP8 base or in full training: what "
@@ -130,10 +143,11 @@ std::vector<Key> precision_keys() {
 std::vector<Key> data_keys() {
   constexpr const char* kDataFiles = "path of a JSON lines file, a pattern (data/*.jsonl), or a list of them";
   return {
-      paths("train_file", kDataFiles, &RunConfig::train_file, "needed for train",
-            "One object a line (docs/data.md). Several files in the order of the list, those of a pattern by name."),
-      paths("validation_file", kDataFiles, &RunConfig::validation_file, "no evaluation",
-            "The same for evaluation. `eval_loss` is averaged over tokens, not over batches."),
+      path(paths(
+          "train_file", kDataFiles, &RunConfig::train_file, "needed for train",
+          "One object a line (docs/data.md). Several files in the order of the list, those of a pattern by name.")),
+      taken(paths("validation_file", kDataFiles, &RunConfig::validation_file, "no evaluation",
+                  "The same for evaluation. `eval_loss` is averaged over tokens, not over batches.")),
       number("validation_split", &RunConfig::validation_split, kShareBelowOne,
              "Share of the training samples that is held out for evaluation, drawn by `seed`; 0: none."),
       choice("dataset_format", &RunConfig::dataset_format, kDatasetFormatNames,
@@ -168,27 +182,28 @@ std::vector<Key> training_keys() {
   return {
       integer("per_device_train_batch_size", &RunConfig::per_device_train_batch_size, kAtLeastOne,
               "Samples in one forward pass."),
-      integer("per_device_eval_batch_size", &RunConfig::per_device_eval_batch_size, kAtLeastOne,
-              "Samples in one forward pass of an evaluation."),
+      taken(integer("per_device_eval_batch_size", &RunConfig::per_device_eval_batch_size, kAtLeastOne,
+                    "Samples in one forward pass of an evaluation.")),
       integer(
           "gradient_accumulation_steps", &RunConfig::gradient_accumulation_steps,
           {.low = 1, .high = static_cast<double>(kMostAccumulated)},
           "Batches per optimizer step, of each process; the loss is averaged over all their target tokens. A resumed "
           "run that leaves it out keeps its steps as large."),
-      number("num_train_epochs", &RunConfig::num_train_epochs, kAboveZero, "How often the data are gone through."),
-      integer("max_steps", &RunConfig::max_steps, kMinusOneOrMore,
-              "Optimizer steps; -1: as many as num_train_epochs makes, otherwise this wins."),
+      rate(
+          number("num_train_epochs", &RunConfig::num_train_epochs, kAboveZero, "How often the data are gone through.")),
+      rate(integer("max_steps", &RunConfig::max_steps, kMinusOneOrMore,
+                   "Optimizer steps; -1: as many as num_train_epochs makes, otherwise this wins.")),
       choice(
           "optim", &RunConfig::optim, kOptimizerNames,
           "adamw keeps two numbers for each that is trained, in the type of the weights; adamw_bf16 in bfloat16, "
           "adamw_8bit in 8 bits; lion one, in float32, and steps by signs; adafactor one for each row and column; sgd, "
           "without momentum, none (docs/optimizers.md). Set up as transformers sets up adamw_torch, adamw_bnb_8bit, "
           "lion_32bit, adafactor and sgd."),
-      number("learning_rate", &RunConfig::learning_rate, kAtLeastZero, "The highest rate of the schedule."),
-      choice("lr_scheduler_type", &RunConfig::lr_scheduler_type, kScheduleNames,
-             "The rate over the steps; constant ignores warmup_steps."),
-      number("warmup_steps", &RunConfig::warmup_steps, kAtLeastZero,
-             "Steps over which the rate rises from 0; below 1: a share of all steps."),
+      rate(number("learning_rate", &RunConfig::learning_rate, kAtLeastZero, "The highest rate of the schedule.")),
+      rate(choice("lr_scheduler_type", &RunConfig::lr_scheduler_type, kScheduleNames,
+                  "The rate over the steps; constant ignores warmup_steps.")),
+      rate(number("warmup_steps", &RunConfig::warmup_steps, kAtLeastZero,
+                  "Steps over which the rate rises from 0; below 1: a share of all steps.")),
       number("weight_decay", &RunConfig::weight_decay, kAtLeastZero,
              "Decay of the weights, by this share of the rate in each step; biases and norms take none."),
       number("adam_beta1", &RunConfig::adam_beta1, kShareBelowOne,
@@ -200,13 +215,15 @@ std::vector<Key> training_keys() {
       number(
           "max_grad_norm", &RunConfig::max_grad_norm, kAtLeastZero,
           "Gradients of a larger norm are scaled down to it; 0: no clipping, as where optimizer_in_backward is true."),
-      flag("optimizer_in_backward", &RunConfig::optimizer_in_backward,
-           "Each parameter is updated during the backward pass as soon as its gradient is there, which is let go at "
-           "once: the gradient of one exists at a time in the place of all. Steps are those of max_grad_norm: 0, bit "
-           "for bit."),
-      flag("offload_optimizer", &RunConfig::offload_optimizer,
-           "On a GPU: optimizer states lie in the host's memory, pinned, and pass through the GPU's a piece at a time; "
-           "copies run while it computes. Steps stay the same, bit for bit (docs/offload.md)."),
+      taken(flag(
+          "optimizer_in_backward", &RunConfig::optimizer_in_backward,
+          "Each parameter is updated during the backward pass as soon as its gradient is there, which is let go at "
+          "once: the gradient of one exists at a time in the place of all. Steps are those of max_grad_norm: 0, bit "
+          "for bit.")),
+      taken(flag(
+          "offload_optimizer", &RunConfig::offload_optimizer,
+          "On a GPU: optimizer states lie in the host's memory, pinned, and pass through the GPU's a piece at a time; "
+          "copies run while it computes. Steps stay the same, bit for bit (docs/offload.md).")),
       flag("gradient_checkpointing", &RunConfig::gradient_checkpointing,
            "Keeps only each layer's input for the backward pass and computes the rest again."),
       integer(
@@ -267,9 +284,10 @@ std::vector<Key> run_keys() {
 
 std::vector<Key> all_keys() {
   std::vector<Key> all;
-  const auto append = [&](std::string_view group, std::vector<Key> some) {
+  const auto append = [&](std::string_view group, std::vector<Key> some, bool all_taken = false) {
     for (Key& key : some) {
       key.group = group;
+      if (all_taken) key.on_resume = OnResume::kTaken;
       all.push_back(std::move(key));
     }
   };
@@ -278,8 +296,8 @@ std::vector<Key> all_keys() {
   append("precision", precision_keys());
   append("data", data_keys());
   append("training", training_keys());
-  append("cadence", cadence_keys());
-  append("run", run_keys());
+  append("cadence", cadence_keys(), /*all_taken=*/true);
+  append("run", run_keys(), /*all_taken=*/true);
   return all;
 }
 

@@ -9,7 +9,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -44,25 +43,19 @@ std::string default_of(const std::string& key) {
   return known == nullptr ? "unset" : known->get(config::RunConfig());
 }
 
-// What decides how long the run is and at which rates, and nothing else: it may change when a run goes on.
-constexpr std::array<std::string_view, 5> kRateKeys{"num_train_epochs", "max_steps", "learning_rate",
-                                                    "lr_scheduler_type", "warmup_steps"};
-
-// What names files that are compared by what is in them: the data and the base by their fingerprints, while the
-// checkpoint itself holds what an adapter has become. Where they lie, and how that is spelled, may change.
-constexpr std::array<std::string_view, 3> kPathKeys{"model_name_or_path", "adapter_name_or_path", "train_file"};
-
 struct Difference {
   std::string key, here, there;
 };
 
-// One that a run does not have, of an earlier version, was as its default.
+// One that a run does not have, of an earlier version, was as its default. An earlier version may have compared what
+// this one takes.
 std::vector<Difference> differing_settings(const std::string& here, const std::string& there) {
   std::map<std::string, std::string> ours = settings_of(here), theirs = settings_of(there);
-  theirs.erase("cuda_kernels");  // of an older program: which kernels compute is no setting of a step
   for (const auto& [key, value] : theirs) ours.try_emplace(key, default_of(key));
   std::vector<Difference> differences;
   for (const auto& [key, value] : ours) {
+    const config::Key* known = config::find_key(key);
+    if (known != nullptr && known->on_resume == config::OnResume::kTaken) continue;
     const auto other = theirs.find(key);
     const std::string was = other == theirs.end() ? default_of(key) : other->second;
     if (value != was) differences.push_back({key, value, was});
@@ -70,12 +63,11 @@ std::vector<Difference> differing_settings(const std::string& here, const std::s
   return differences;
 }
 
-// Takes those of these keys out of `differences`.
-template <size_t count>
-std::vector<Difference> take_out(const std::array<std::string_view, count>& keys,
-                                 std::vector<Difference>& differences) {
+// Takes those whose keys say this out of `differences`.
+std::vector<Difference> take_out(config::OnResume on_resume, std::vector<Difference>& differences) {
   const auto border = std::stable_partition(differences.begin(), differences.end(), [&](const Difference& each) {
-    return std::find(keys.begin(), keys.end(), each.key) == keys.end();
+    const config::Key* key = config::find_key(each.key);
+    return key == nullptr || key->on_resume != on_resume;
   });
   std::vector<Difference> taken(border, differences.end());
   differences.erase(border, differences.end());
@@ -215,9 +207,10 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
   const RunState state = run_state(found);
   std::vector<Difference> others = differing_settings(steps_identity(config), state.config);
-  const std::vector<Difference> rates = take_out(kRateKeys, others);
+  const std::vector<Difference> rates = take_out(config::OnResume::kRate, others);
   std::vector<Difference> paths;
-  if (!state.base.empty()) paths = take_out(kPathKeys, others);  // else of an earlier version, without fingerprints
+  if (!state.base.empty())
+    paths = take_out(config::OnResume::kPath, others);  // else of an earlier version, without fingerprints
   if (others.size() == 1 && others.front().key == kAccumulation) refuse_other_step(found, state, config);
   if (!others.empty()) {
     throw UsageError(found.folder().string() + " was saved under other settings: " + in_words(others) + remedy);
@@ -309,37 +302,12 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const config::RunConfig& c
 }  // namespace
 
 std::string steps_identity(config::RunConfig config) {
-  const config::RunConfig plain;
-  config.output_dir = plain.output_dir;
-  config.resume_from_checkpoint = plain.resume_from_checkpoint;
-  config.logging_steps = plain.logging_steps;
-  config.eval_strategy = plain.eval_strategy;
-  config.eval_steps = plain.eval_steps;
-  config.eval_on_start = plain.eval_on_start;
-  config.predict_with_generate = plain.predict_with_generate;
-  config.generation_max_length = plain.generation_max_length;
-  config.validation_file = plain.validation_file;
-  config.per_device_eval_batch_size = plain.per_device_eval_batch_size;
-  config.save_strategy = plain.save_strategy;
-  config.save_steps = plain.save_steps;
-  config.save_total_limit = plain.save_total_limit;
-  config.load_best_model_at_end = plain.load_best_model_at_end;
-  config.early_stopping_patience = plain.early_stopping_patience;
-  config.report_to = plain.report_to;
-  config.save_in_background = plain.save_in_background;
-  config.num_threads = plain.num_threads;
-  config.memory_budget = plain.memory_budget;
-  config.ddp_timeout = plain.ddp_timeout;
-  config.strategy = plain.strategy;
-  config.dp_replicate_size = plain.dp_replicate_size;
-  config.dp_shard_size = plain.dp_shard_size;
-  config.reshard_after_forward = plain.reshard_after_forward;
-  config.cuda_kernels = plain.cuda_kernels;
-  config.optimizer_in_backward = plain.optimizer_in_backward;
-  config.offload_optimizer = plain.offload_optimizer;
-  config.offload_weights = plain.offload_weights;
   // Steps are of as many batches, whoever takes them.
-  config.gradient_accumulation_steps *= std::exchange(config.num_processes, plain.num_processes);
+  config.gradient_accumulation_steps *= config.num_processes;
+  const config::RunConfig plain;
+  for (const config::Key& key : config::keys()) {
+    if (key.on_resume == config::OnResume::kTaken) key.copy(plain, config);
+  }
   return config::to_yaml(config);
 }
 
