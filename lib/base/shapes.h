@@ -6,6 +6,7 @@
 //   F  feed-forward size
 //   G  groups of a matrix's row that share a step size; key heads of all batch rows
 //   H  query heads
+//   J  taps of a convolution
 //   K  key/value heads; numbers of a quantized block; of a product the side that is summed over
 //   L  layers, in comments
 //   M  rows of a product

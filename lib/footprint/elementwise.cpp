@@ -62,6 +62,19 @@ Footprint scale_footprint(const StepSizes& step, int64_t width) {
                       {{several("gradients before and after a scale", kGradientSource, step, width, 2)}}});
 }
 
+Footprint convolution_footprint(const StepSizes& step, int64_t width, bool packed) {
+  constexpr const char* kSource =
+      "a convolution keeps its three parts, and makes all else again; lib/ops/short_convolution.cpp";
+  Footprint footprint = {{several("parts of a convolution", kSource, step, width, 3)},
+                         {{several("parts of a convolution, and what it makes", kSource, step, width, 4)}},
+                         {{several("gradients of a convolution and its parts", kGradientSource, step, width, 4)}}};
+  if (step.cuda) {  // by ATen's operators
+    footprint.forward[0].push_back(several("products of parts", kSource, step, width, packed ? 2 : 1));
+    footprint.backward[0].push_back(several("products of parts, sums and gradients", kSource, step, width, 3));
+  }
+  return elementwise(std::move(footprint));
+}
+
 bool gate_by_kernel(const StepSizes& step, Activation activation) {
   return !step.cuda || (step.own_kernels && activation == Activation::kSilu);
 }

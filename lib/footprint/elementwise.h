@@ -20,6 +20,9 @@ Footprint split_footprint(const StepSizes& step, int64_t width);
 // In place on its way forwards.
 Footprint scale_footprint(const StepSizes& step, int64_t width);
 
+// A ShortConvolution of so many channels (ops/short_convolution.h); packed: of documents end to end.
+Footprint convolution_footprint(const StepSizes& step, int64_t width, bool packed);
+
 // Whether one kernel of ours makes a gate's product, and another its gradients.
 bool gate_by_kernel(const StepSizes& step, Activation activation);
 // activation(gate) * up, and activation(x) (ops/activation.h).

@@ -1,0 +1,193 @@
+// A kernel that makes B * x and its convolution again in the backward pass, or ATen's operators where there is none.
+#include "ops/short_convolution.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "cpu/short_convolution.h"
+#include "ops/rows.h"
+#include "ops/traffic.h"
+
+namespace fathom::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Views.
+struct Parts {
+  explicit Parts(const at::Tensor& parts_TD) {
+    const int64_t width = parts_TD.size(1) / 3;
+    b_TD = parts_TD.narrow(1, 0, width), c_TD = parts_TD.narrow(1, width, width);
+    x_TD = parts_TD.narrow(1, 2 * width, width);
+  }
+  at::Tensor b_TD, c_TD, x_TD;
+};
+
+// How texts lie in the rows, as cpu::Texts has them.
+struct Texts {
+  at::Tensor positions_T;  // undefined: all have `length` rows
+  int64_t length = 0;
+  cpu::Texts on_cpu() const {
+    return {positions_T.defined() ? positions_T.const_data_ptr<int32_t>() : nullptr, length};
+  }
+};
+
+// Rows that have another of the same text `back` rows before them, and those before: of all texts at once.
+class Shift {
+ public:
+  Shift(const Texts& texts, int64_t back) : texts_(texts), back_(back) {}
+  at::Tensor later(const at::Tensor& x_TD) const { return rows_of(x_TD, back_); }
+  at::Tensor earlier(const at::Tensor& x_TD) const { return rows_of(x_TD, 0); }
+  bool is_empty(const at::Tensor& x_TD) const { return length(x_TD) <= back_; }
+  // Nothing of rows that have no such row in their text.
+  at::Tensor masked(const at::Tensor& x) const {
+    if (back_ == 0 || !texts_.positions_T.defined()) return x;
+    const at::Tensor positions_T = texts_.positions_T.narrow(0, back_, texts_.positions_T.size(0) - back_);
+    return x * positions_T.ge(back_).view({1, -1, 1});
+  }
+
+ private:
+  int64_t length(const at::Tensor& x_TD) const { return texts_.positions_T.defined() ? x_TD.size(0) : texts_.length; }
+  at::Tensor rows_of(const at::Tensor& x_TD, int64_t first) const {
+    return x_TD.unflatten(0, {-1, length(x_TD)}).narrow(1, first, length(x_TD) - back_);
+  }
+
+  const Texts& texts_;
+  int64_t back_;
+};
+
+// The sum over taps of rows before, or, backward, of those after.
+at::Tensor convolved(const at::Tensor& made_TD, const at::Tensor& taps_DJ, const Texts& texts, bool backward = false) {
+  const int64_t count = taps_DJ.size(1);
+  at::Tensor sum_TD = at::empty_like(made_TD);
+  at::mul_out(sum_TD, made_TD, taps_DJ.select(1, count - 1));
+  for (int64_t back = 1; back < count; ++back) {
+    const Shift shift(texts, back);
+    if (shift.is_empty(made_TD)) break;
+    const at::Tensor from = shift.masked(backward ? shift.later(made_TD) : shift.earlier(made_TD));
+    at::Tensor to = backward ? shift.earlier(sum_TD) : shift.later(sum_TD);
+    to.addcmul_(from, taps_DJ.select(1, count - 1 - back));
+  }
+  return sum_TD;
+}
+
+at::Tensor by_operators(const at::Tensor& parts_TD, const at::Tensor& taps_DJ, const Texts& texts) {
+  const Parts parts(parts_TD);
+  return convolved(parts.b_TD * parts.x_TD, taps_DJ, texts).mul_(parts.c_TD);
+}
+
+struct Gradients {
+  at::Tensor parts_TD, taps_DJ;
+};
+
+void backward_by_operators(const at::Tensor& grad_TD, const at::Tensor& parts_TD, const at::Tensor& taps_DJ,
+                           const Texts& texts, const Gradients& made) {
+  const Parts parts(parts_TD);
+  Parts grads(made.parts_TD);
+  at::Tensor product_TD = parts.b_TD * parts.x_TD;
+  at::mul_out(grads.c_TD, grad_TD, convolved(product_TD, taps_DJ, texts));
+  const at::Tensor of_sum_TD = grad_TD * parts.c_TD;
+  for (int64_t back = 0; made.taps_DJ.defined() && back < taps_DJ.size(1); ++back) {
+    const Shift shift(texts, back);
+    at::Tensor of_tap_D = made.taps_DJ.select(1, taps_DJ.size(1) - 1 - back);
+    if (shift.is_empty(product_TD)) {
+      of_tap_D.zero_();
+      continue;
+    }
+    const at::Tensor of_rows = shift.masked(shift.later(of_sum_TD) * shift.earlier(product_TD));
+    const at::ScalarType type = of_rows.is_cuda() ? at::kFloat : of_rows.scalar_type();
+    of_tap_D.copy_(of_rows.sum(at::IntArrayRef{0, 1}, /*keepdim=*/false, type));
+  }
+  product_TD.reset();
+  const at::Tensor of_product_TD = convolved(of_sum_TD, taps_DJ, texts, /*backward=*/true);
+  at::mul_out(grads.b_TD, of_product_TD, parts.x_TD);
+  at::mul_out(grads.x_TD, of_product_TD, parts.b_TD);
+}
+
+struct GatedConvolution : torch::autograd::Function<GatedConvolution> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& parts_TD, const at::Tensor& taps_DJ,
+                            const std::optional<at::Tensor>& positions, int64_t length) {
+    const at::Tensor positions_T = positions.value_or(at::Tensor());
+    context->save_for_backward({parts_TD, taps_DJ, positions_T});
+    context->saved_data["length"] = length;
+    const Texts texts{positions_T, length};
+    if (!has_kernel(parts_TD) || !has_kernel(taps_DJ)) return by_operators(parts_TD, taps_DJ, texts);
+    const int64_t tokens = parts_TD.size(0), width = taps_DJ.size(0);
+    at::Tensor out_TD = at::empty({tokens, width}, parts_TD.options());
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::gated_convolution", traffic(parts_TD, taps_DJ, out_TD));
+    if (parts_TD.is_cpu()) {
+      at::parallel_for(0, tokens, std::max<int64_t>(1, kElementsPerTask / width), [&](int64_t first, int64_t last) {
+        cpu::short_convolution(rows(parts_TD), {rows(taps_DJ), taps_DJ.size(1)}, texts.on_cpu(), rows(out_TD), first,
+                               last, width);
+      });
+    }
+    return out_TD;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &parts_TD = saved[0], &taps_DJ = saved[1];
+    const Texts texts{saved[2], context->saved_data["length"].toInt()};
+    const at::Tensor grad_TD = gradients[0].contiguous();
+    const Gradients made{at::empty_like(parts_TD),
+                         context->needs_input_grad(1) ? at::empty_like(taps_DJ) : at::Tensor()};
+    if (has_kernel(parts_TD) && has_kernel(taps_DJ)) {
+      backward_by_kernel(grad_TD, parts_TD, taps_DJ, texts, made);
+    } else {
+      backward_by_operators(grad_TD, parts_TD, taps_DJ, texts, made);
+    }
+    return {made.parts_TD, made.taps_DJ, at::Tensor(), at::Tensor()};
+  }
+
+ private:
+  // Threads have columns, so that the sums over rows are the same however many there are.
+  static void backward_by_kernel(const at::Tensor& grad_TD, const at::Tensor& parts_TD, const at::Tensor& taps_DJ,
+                                 const Texts& texts, const Gradients& made) {
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::gated_convolution_backward",
+                                  traffic(grad_TD, parts_TD, taps_DJ, made.parts_TD));
+    if (!parts_TD.is_cpu()) return;
+    const int64_t tokens = parts_TD.size(0), width = taps_DJ.size(0);
+    std::vector<float> of_taps(made.taps_DJ.defined() ? static_cast<size_t>(taps_DJ.numel()) : 0);
+    float* sums = of_taps.empty() ? nullptr : of_taps.data();
+    at::parallel_for(0, width, std::max<int64_t>(1, kElementsPerTask / tokens), [&](int64_t first, int64_t last) {
+      cpu::short_convolution_backward(rows(grad_TD), rows(parts_TD), {rows(taps_DJ), taps_DJ.size(1)}, texts.on_cpu(),
+                                      rows(made.parts_TD), sums, tokens, first, last, width);
+    });
+    if (sums != nullptr) cpu::convert({sums, cpu::RowType::kF32}, rows(made.taps_DJ), 0, taps_DJ.numel());
+  }
+};
+
+}  // namespace
+
+at::Tensor gated_convolution(const at::Tensor& parts_TD, const at::Tensor& taps_DJ, int64_t length,
+                             const Documents* documents) {
+  return GatedConvolution::apply(parts_TD, taps_DJ,
+                                 documents != nullptr ? std::optional(documents->positions_T) : std::nullopt, length);
+}
+
+at::Tensor convolved_after(const at::Tensor& parts_TD, const at::Tensor& taps_DJ, const at::Tensor& last_BSD,
+                           bool first) {
+  const Parts parts(parts_TD);
+  const int64_t batch = last_BSD.size(0), before = last_BSD.size(1), length = parts_TD.size(0) / batch;
+  const auto of_rows = [&](const at::Tensor& x_TD) { return x_TD.unflatten(0, {batch, length}); };
+  if (first) {
+    const int64_t count = std::min(before, length);
+    at::Tensor new_BSD = last_BSD.zero_().narrow(1, before - count, count);
+    const auto newest = [&](const at::Tensor& x_TD) { return of_rows(x_TD).narrow(1, length - count, count); };
+    at::mul_out(new_BSD, newest(parts.b_TD), newest(parts.x_TD));
+    return gated_convolution(parts_TD, taps_DJ, length, nullptr);
+  }
+  const at::Tensor all_BSD = at::cat({last_BSD, of_rows(parts.b_TD * parts.x_TD)}, 1);
+  last_BSD.copy_(all_BSD.narrow(1, length, before));
+  const at::Tensor sums_BSD =
+      convolved(all_BSD.flatten(0, 1), taps_DJ, {{}, before + length}).view(all_BSD.sizes()).narrow(1, before, length);
+  return (sums_BSD * of_rows(parts.c_TD)).flatten(0, 1);
+}
+
+}  // namespace fathom::ops
