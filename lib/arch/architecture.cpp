@@ -49,6 +49,26 @@ constexpr AttentionNames kGpt2Attention = {
 constexpr FeedForwardNames kGpt2Mlp = {
     .norm_before = "ln_2", .module = "mlp", .up = "mlp.c_fc", .down = "mlp.c_proj", .activation = "mlp.act"};
 
+constexpr AttentionNames kLfm2Attention = {.norm_before = "operator_norm",
+                                           .module = "self_attn",
+                                           .query = "self_attn.q_proj",
+                                           .key = "self_attn.k_proj",
+                                           .value = "self_attn.v_proj",
+                                           .output = "self_attn.out_proj",
+                                           .query_norm = "self_attn.q_layernorm",
+                                           .key_norm = "self_attn.k_layernorm"};
+constexpr FeedForwardNames kLfm2FeedForward = {.norm_before = "ffn_norm",
+                                               .module = "feed_forward",
+                                               .gate = "feed_forward.w1",
+                                               .up = "feed_forward.w3",
+                                               .down = "feed_forward.w2",
+                                               .activation = "feed_forward"};
+constexpr ConvolutionNames kLfm2Convolution = {.norm_before = "operator_norm",
+                                               .module = "conv",
+                                               .input = "conv.in_proj",
+                                               .convolution = "conv.conv",
+                                               .output = "conv.out_proj"};
+
 // Behind self-attention in an encoder, behind cross-attention in a decoder.
 LayerNames t5_names(bool cross, bool gated) {
   constexpr FeedForwardNames kGatedEncoder = {.norm_before = "layer.1.layer_norm",
@@ -75,6 +95,7 @@ LayerNames t5_names(bool cross, bool gated) {
 LayerNames LayerSpec::names() const {
   if (naming == Naming::kT5) return t5_names(cross, feed_forward.gated);
   if (naming == Naming::kGpt2) return {kGpt2Attention, {}, kGpt2Mlp};
+  if (naming == Naming::kLfm2) return {kLfm2Attention, {}, kLfm2FeedForward, kLfm2Convolution};
   LayerNames names = {kSelfAttention, {}, kMlp};
   if (naming == Naming::kGlm4) {
     names.attention.norm_after = "post_self_attn_layernorm";
@@ -106,7 +127,10 @@ ModelNames Architecture::names() const {
             .layers = "transformer.h.",
             .positions = "transformer.wpe"};
   }
-  return {.embedding = "model.embed_tokens", .norm = "model.norm", .layers = "model.layers."};
+  const bool lfm2 = layers.front().naming == Naming::kLfm2;
+  return {.embedding = "model.embed_tokens",
+          .norm = lfm2 ? "model.embedding_norm" : "model.norm",
+          .layers = "model.layers."};
 }
 
 std::string Architecture::layer_prefix(int64_t layer) const {
@@ -130,16 +154,22 @@ const Experts* Architecture::experts() const {
   return nullptr;
 }
 
+const Attention& Architecture::attention() const {
+  return std::find_if(layers.begin(), layers.end(), [](const LayerSpec& layer) { return layer.attends(); })
+      ->attention();
+}
+
 int64_t Architecture::sliding_window() const {
   int64_t window = 0;
-  for (const LayerSpec& layer : layers) window = std::max(window, layer.attention.window);
+  for (const LayerSpec& layer : layers) window = layer.attends() ? std::max(window, layer.attention().window) : window;
   return window;
 }
 
 std::vector<Rotary> Architecture::rotaries() const {
   std::vector<Rotary> found;
   for (const LayerSpec& layer : layers) {
-    const std::optional<Rotary>& rotary = layer.attention.rotary;
+    if (!layer.attends()) continue;
+    const std::optional<Rotary>& rotary = layer.attention().rotary;
     if (rotary && std::find(found.begin(), found.end(), *rotary) == found.end()) found.push_back(*rotary);
   }
   return found;
@@ -178,10 +208,10 @@ class Specs {
       const LayerProgram program = layer_program(architecture_, layer);
       for (const Step& step : program.steps) {
         add_step(step, program, number);
-        const bool ends_attention = step.kind == StepKind::kAdd && step.branch == Branch::kAttention;
-        if (ends_attention && number == first && architecture_.relative) {
+        const bool ends_mixer = step.kind == StepKind::kAdd && step.branch == Branch::kMixer;
+        if (ends_mixer && number == first && architecture_.relative) {
           add(architecture_.layer_prefix(number) + architecture_.names().relative_bias,
-              {architecture_.relative->buckets, layer.attention.heads}, Role::kRelativeBias);
+              {architecture_.relative->buckets, layer.attention().heads}, Role::kRelativeBias);
         }
       }
     }
@@ -198,6 +228,7 @@ class Specs {
     return architecture_.initializer_range / std::sqrt(static_cast<double>(divisor));
   }
   void add_step(const Step& step, const LayerProgram& program, int64_t number) {
+    const LayerSpec& layer = architecture_.layers[static_cast<size_t>(number)];
     const auto width = [&](const std::vector<size_t>& values) { return program.values[values.front()].width; };
     const auto add_its = [&](std::vector<int64_t> shape, Role role) {
       add(architecture_.layer_prefix(number) + step.module, std::move(shape), role, number, step.bias, step.narrows);
@@ -206,8 +237,9 @@ class Specs {
       add_its({width(step.makes) / step.groups}, Role::kNorm);
     } else if (step.kind == StepKind::kLinear) {
       add_its({width(step.makes), width(step.reads)}, Role::kProjection);
+    } else if (step.kind == StepKind::kConvolve) {
+      add_its({width(step.makes), std::get<ShortConvolution>(layer.mixer).taps}, Role::kConvolution);
     } else if (step.kind == StepKind::kExperts) {
-      const LayerSpec& layer = architecture_.layers[static_cast<size_t>(number)];
       add_experts(layer.feed_forward, layer.names().feed_forward, number);
     }
   }
@@ -250,6 +282,15 @@ int64_t unit_of(const ParameterSpec& spec, const Architecture& architecture) {
   if (spec.layer != ParameterSpec::kNoLayer) return spec.layer + 1;
   const bool last = spec.role == Role::kHead || spec.module() == architecture.names().norm;
   return last ? architecture.num_hidden_layers() + 1 : 0;
+}
+
+std::vector<std::vector<int64_t>> kept_while_generating(const Architecture& architecture, const LayerSpec& layer,
+                                                        int64_t batch, int64_t capacity) {
+  if (const auto* convolution = std::get_if<ShortConvolution>(&layer.mixer)) {
+    return {{batch, convolution->taps - 1, architecture.hidden_size}};
+  }
+  const Attention& attention = layer.attention();
+  return std::vector(2, std::vector{batch, attention.key_value_heads, capacity, attention.head_dim});
 }
 
 int64_t parameter_count(const Architecture& architecture) {

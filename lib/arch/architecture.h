@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "arch/layer_names.h"
@@ -16,7 +17,7 @@
 
 namespace fathom::arch {
 
-// Where the norms of a layer stand: before attention and before the feed-forward part, in front of what reads the
+// Where the norms of a layer stand: before the mixer and before the feed-forward part, in front of what reads the
 // stream; after them, on what is added to it; or both.
 enum class NormPlacement { kBefore, kAfter, kBoth };
 // What is normalised of queries and keys before they are rotated: each head by itself, or all heads of a token as one.
@@ -39,6 +40,16 @@ struct Attention {
   int64_t keys() const { return key_value_heads * head_dim; }  // K * E
   bool operator==(const Attention&) const = default;
 };
+
+// A convolution along the text, of each channel by itself, between two gates: of the parts B, C and x that one
+// projection makes of a token it makes C * conv(B * x), of what came before and the token itself.
+struct ShortConvolution {
+  int64_t taps = 0;  // tokens that it sees
+  bool operator==(const ShortConvolution&) const = default;
+};
+
+// What mixes the tokens of a text.
+using Mixer = std::variant<Attention, ShortConvolution>;
 
 // How folders name the matrices of experts.
 enum class ExpertFiles {
@@ -69,17 +80,23 @@ struct FeedForward {
 
 struct LayerSpec {
   NormPlacement norms = NormPlacement::kBefore;
-  bool parallel = false;  // the feed-forward part reads the norm that attention reads, and has none of its own
-  Attention attention;
-  bool cross = false;  // then attends, in the same way, to what the encoder made
+  bool parallel = false;  // the feed-forward part reads the norm that the mixer reads, and has none of its own
+  Mixer mixer;
+  bool cross = false;  // then attends, as the mixer does, to what the encoder made
   FeedForward feed_forward;
-  double added_scale = 1;  // of what attention and the feed-forward part add to the stream
+  double added_scale = 1;  // of what the mixer and the feed-forward part add to the stream
   Naming naming = Naming::kLlama;
 
   bool norms_before() const { return norms != NormPlacement::kAfter; }
   bool norms_after() const { return norms != NormPlacement::kBefore; }
   LayerNames names() const;
-  bool has_bias() const { return attention.input_bias || attention.output_bias || feed_forward.bias; }
+  bool attends() const { return std::holds_alternative<Attention>(mixer); }
+  // Of a layer that attends.
+  const Attention& attention() const { return std::get<Attention>(mixer); }
+  Attention& attention() { return std::get<Attention>(mixer); }
+  bool has_bias() const {
+    return feed_forward.bias || (attends() && (attention().input_bias || attention().output_bias));
+  }
   bool operator==(const LayerSpec&) const = default;
 };
 
@@ -140,8 +157,10 @@ struct Architecture {
   int64_t encoder_layers() const { return encoder ? encoder->layers : 0; }
   std::string layer_prefix(int64_t layer) const;  // "model.layers.3."
   ModelNames names() const;
-  // E of every layer.
-  int64_t head_dim() const { return layers.front().attention.head_dim; }
+  // Of the first layer that attends; one does.
+  const Attention& attention() const;
+  // E of every layer that attends.
+  int64_t head_dim() const { return attention().head_dim; }
   // Every way of turning heads that a layer has, once.
   std::vector<Rotary> rotaries() const;
   // The window of the layers that have one, which is the same for all of these; 0: no layer has one.
@@ -164,9 +183,10 @@ enum class Role {
   kHead,
   kNorm,
   kRelativeBias,
-  kProjection,  // the matrix of a linear layer within a block: what adapters, codes and fake quantization are for
-  kRouter,      // the matrix of a linear layer that chooses experts: it may have an adapter, and never codes
-  kExperts,     // likewise of all experts of a layer, one below the other: adapters and codes
+  kProjection,   // the matrix of a linear layer within a block: what adapters, codes and fake quantization are for
+  kRouter,       // the matrix of a linear layer that chooses experts: it may have an adapter, and never codes
+  kExperts,      // likewise of all experts of a layer, one below the other: adapters and codes
+  kConvolution,  // what each channel's tokens are multiplied with, the last one last: neither adapter nor codes
   kBias,
   kStepSizes,  // of a projection that is fake-quantized; a run has them, not the model
   kAdapterA,   // likewise
@@ -199,5 +219,10 @@ int64_t active_parameter_count(const Architecture& architecture);
 // The unit of a model that a parameter belongs to (model/units.h): 0 of the embeddings and what else comes before the
 // layers, n + 1 of layer n, and the last of the last norm and an untied head.
 int64_t unit_of(const ParameterSpec& spec, const Architecture& architecture);
+
+// The tensors that a layer keeps of the tokens so far while it generates, by their sizes, of `batch` texts of at most
+// `capacity` tokens: keys and values [B, K, C, E], or B * x of a convolution's last tokens, [B, taps - 1, D].
+std::vector<std::vector<int64_t>> kept_while_generating(const Architecture& architecture, const LayerSpec& layer,
+                                                        int64_t batch, int64_t capacity);
 
 }  // namespace fathom::arch

@@ -12,7 +12,7 @@ namespace fathom::arch {
 // one text then: there are no documents end to end.
 inline bool attends_by_scores(const Architecture& architecture, bool training) {
   return architecture.relative.has_value() || (training && architecture.dropout > 0) ||
-         architecture.layers.front().attention.softcap > 0;
+         architecture.attention().softcap > 0;
 }
 
 // Scores that are there at a time: 16 MiB in FP32.

@@ -4,7 +4,7 @@
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
-enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2 };
+enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2 };
 
 // Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
@@ -13,6 +13,12 @@ struct AttentionNames {
   const char* fused = nullptr;                                                       // "self_attn.qkv_proj"
   const char *query = nullptr, *key = nullptr, *value = nullptr, *output = nullptr;  // "self_attn.q_proj"
   const char *query_norm = nullptr, *key_norm = nullptr;
+};
+
+struct ConvolutionNames {
+  const char* norm_before = nullptr;                                       // "operator_norm"
+  const char* module = nullptr;                                            // "conv"
+  const char *input = nullptr, *convolution = nullptr, *output = nullptr;  // "conv.in_proj"
 };
 
 struct FeedForwardNames {
@@ -28,6 +34,7 @@ struct LayerNames {
   AttentionNames attention;
   AttentionNames cross;  // of layers that have it
   FeedForwardNames feed_forward;
+  ConvolutionNames convolution = {};
 };
 
 // Of the modules outside the layers.

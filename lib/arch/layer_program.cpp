@@ -15,7 +15,7 @@ class Builder {
   }
 
   LayerProgram take() {
-    attend();
+    spec_.attends() ? attend() : convolve();
     if (spec_.cross) attend_to_source();
     feed_forward();
     std::map<std::pair<size_t, Branch>, std::vector<size_t>> projections;  // by what they read
@@ -34,9 +34,9 @@ class Builder {
 
  private:
   void attend() {
-    const Attention& its = spec_.attention;
+    const Attention& its = spec_.attention();
     const AttentionNames& names = names_.attention;
-    branch_ = Branch::kAttention;
+    branch_ = Branch::kMixer;
     const size_t x = read(names);
     size_t queries = 0, keys = 0, values = 0;
     if (its.fused) {
@@ -56,7 +56,7 @@ class Builder {
   }
 
   void attend_to_source() {
-    const Attention& its = spec_.attention;
+    const Attention& its = spec_.attention();
     const AttentionNames& names = names_.cross;
     branch_ = Branch::kSource;
     const size_t queries =
@@ -66,14 +66,26 @@ class Builder {
     finish_attention(StepKind::kAttendSource, names, {queries, keys, values});
   }
 
+  void convolve() {
+    const ConvolutionNames& names = names_.convolution;
+    branch_ = Branch::kMixer;
+    const size_t parts = linear(read(names), names.input, 3 * width_, /*bias=*/false), made = value(width_);
+    push({.kind = StepKind::kConvolve,
+          .reads = {parts},
+          .makes = {made},
+          .module = names.convolution,
+          .backward_module = names.convolution});
+    add_to_stream(linear(made, names.output, width_, /*bias=*/false), nullptr, names.output);
+  }
+
   void finish_attention(StepKind kind, const AttentionNames& names, std::vector<size_t> heads) {
-    const size_t attended = value(spec_.attention.queries());
+    const size_t attended = value(spec_.attention().queries());
     push({.kind = kind,
           .reads = std::move(heads),
           .makes = {attended},
           .module = names.module,
           .backward_module = names.module});
-    const size_t made = linear(attended, names.output, width_, spec_.attention.output_bias, branch_narrows());
+    const size_t made = linear(attended, names.output, width_, spec_.attention().output_bias, branch_narrows());
     add_to_stream(made, names.norm_after, names.output);
   }
 
@@ -127,12 +139,12 @@ class Builder {
   }
 
   size_t head_norm(size_t heads, const char* name, int64_t number) {
-    if (spec_.attention.query_key_norm == QueryKeyNorm::kNone) return heads;
-    const bool each = spec_.attention.query_key_norm == QueryKeyNorm::kEachHead;
+    if (spec_.attention().query_key_norm == QueryKeyNorm::kNone) return heads;
+    const bool each = spec_.attention().query_key_norm == QueryKeyNorm::kEachHead;
     return made_of(heads, {.kind = StepKind::kRowNorm, .module = name, .groups = each ? number : 1});
   }
   size_t rotated(size_t heads, StepKind kind) {
-    return spec_.attention.rotary ? made_of(heads, {.kind = kind}) : heads;
+    return spec_.attention().rotary ? made_of(heads, {.kind = kind}) : heads;
   }
   size_t linear(size_t read, const char* name, int64_t width, bool bias, int64_t narrows = 1) {
     const size_t made = value(width, program_.values[read].of_source);
@@ -168,7 +180,7 @@ class Builder {
   const LayerNames names_;
   const int64_t width_;
   LayerProgram program_;
-  Branch branch_ = Branch::kAttention;
+  Branch branch_ = Branch::kMixer;
   size_t stream_ = LayerProgram::kStream;
 };
 

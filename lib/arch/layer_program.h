@@ -20,6 +20,7 @@ enum class StepKind {
   kRotateKeys,
   kAttend,        // reads queries, keys and values
   kAttendSource,  // likewise, the keys and values of what an encoder made
+  kConvolve,      // reads the three parts of a ShortConvolution, one beside the other
   kActivate,      // reads the gate and what it weighs, or this alone
   kExperts,       // a router, and what those make that it chooses
   kDrop,          // Architecture::dropout
@@ -29,13 +30,13 @@ enum class StepKind {
 };
 
 // What reads the stream and adds to it.
-enum class Branch { kAttention, kSource, kFeedForward };
+enum class Branch { kMixer, kSource, kFeedForward };
 
 // The first value that a step reads is what its weights multiply; only kAttend, kAttendSource, kActivate and kAdd read
 // more.
 struct Step {
   StepKind kind = StepKind::kLinear;
-  Branch branch = Branch::kAttention;
+  Branch branch = Branch::kMixer;
   std::vector<size_t> reads = {}, makes = {};  // values, by their number
   // Within the layer ("self_attn.q_proj"): whose parameters it has, or which part of the model it is; of experts, their
   // router. Null: it counts to the step before.

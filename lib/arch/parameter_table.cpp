@@ -51,7 +51,9 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
       saved.insert(parameter);
     };
     for (const ParameterSpec& spec : specs) {
-      if (spec.role != Role::kExperts && spec.role != Role::kRouter) match(spec.module(), spec.name);
+      const bool is_module =
+          spec.role != Role::kExperts && spec.role != Role::kRouter && spec.role != Role::kConvolution;
+      if (is_module) match(spec.module(), spec.name);
       if (architecture.tie_word_embeddings && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }
     if (!matches) refuse_unknown(name, specs, architecture);

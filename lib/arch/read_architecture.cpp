@@ -8,6 +8,7 @@
 #include "arch/families.h"
 #include "arch/read_experts.h"
 #include "arch/read_gpt2.h"
+#include "arch/read_lfm2.h"
 #include "arch/read_rope.h"
 #include "arch/read_t5.h"
 #include "arch/stored_parts.h"
@@ -107,8 +108,8 @@ void read_biases(const ConfigJson& config, const Family& family, LayerSpec& laye
     if (bias == Bias::kByKeyElseTrue && !config.find(key)) return true;
     return bias == Bias::kAlways || (bias != Bias::kNever && config.flag(key));
   };
-  layer.attention.input_bias = has(family.input_bias, "attention_bias");
-  layer.attention.output_bias = has(family.output_bias, "attention_bias");
+  layer.attention().input_bias = has(family.input_bias, "attention_bias");
+  layer.attention().output_bias = has(family.output_bias, "attention_bias");
   layer.feed_forward.bias = has(family.feed_forward_bias, "mlp_bias");
 }
 
@@ -118,13 +119,13 @@ std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& famil
   layer.norms = family.norms;
   layer.parallel = family.parallel;
   layer.naming = family.naming;
-  layer.attention.query_key_norm = family.query_key_norm;
-  layer.attention.fused = family.fused_attention;
+  layer.attention().query_key_norm = family.query_key_norm;
+  layer.attention().fused = family.fused_attention;
   layer.feed_forward.fused = family.fused_feed_forward;
   layer.feed_forward.activation = family.activation;
   layer.feed_forward.width = config.size("intermediate_size");
   const int64_t layers = config.layers("num_hidden_layers");
-  read_heads(config, family, hidden_size, layer.attention);
+  read_heads(config, family, hidden_size, layer.attention());
   read_biases(config, family, layer);
   return std::vector<LayerSpec>(static_cast<size_t>(layers), layer);
 }
@@ -143,7 +144,7 @@ double read_softcap(const ConfigJson& config, const char* key, double usual) {
 
 void read_softcaps(const ConfigJson& config, const Family& family, Architecture& architecture) {
   const double of_scores = read_softcap(config, "attn_logit_softcapping", family.attn_logit_softcapping);
-  for (LayerSpec& layer : architecture.layers) layer.attention.softcap = of_scores;
+  for (LayerSpec& layer : architecture.layers) layer.attention().softcap = of_scores;
   architecture.head_softcap = read_softcap(config, "final_logit_softcapping", family.final_logit_softcapping);
 }
 
@@ -154,7 +155,7 @@ void read_scales(const ConfigJson& config, const Family& family, Architecture& a
     if (value == 0) config.refuse(key, "expected more than 0");
     return value;
   };
-  const auto width = static_cast<double>(architecture.layers.front().attention.head_dim);
+  const auto width = static_cast<double>(architecture.attention().head_dim);
   double of_scores = 1 / std::sqrt(width);
   if (family.query_pre_attn_scalar != 0) {
     of_scores = 1 / std::sqrt(static_cast<double>(config.size("query_pre_attn_scalar", family.query_pre_attn_scalar)));
@@ -229,7 +230,7 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
     if (slide && window == 0) config.refuse("layer_types", "names a sliding window, but there is none");
     slides = *types;
   }
-  for (size_t layer = 0; layer < layers.size(); ++layer) layers[layer].attention.window = slides[layer] ? window : 0;
+  for (size_t layer = 0; layer < layers.size(); ++layer) layers[layer].attention().window = slides[layer] ? window : 0;
 }
 
 void read_positions(const ConfigJson& config, const Family& family, Architecture& architecture) {
@@ -237,7 +238,7 @@ void read_positions(const ConfigJson& config, const Family& family, Architecture
   read_scales(config, family, architecture, rotaries);
   const std::vector<bool> turned = read_turned_layers(config, family, architecture.layers.size());
   for (size_t layer = 0; layer < turned.size(); ++layer) {
-    Attention& attention = architecture.layers[layer].attention;
+    Attention& attention = architecture.layers[layer].attention();
     const bool turns = turned[layer] && (attention.window > 0 || !family.rotary.windows_alone);
     if (turns) attention.rotary = attention.window > 0 ? rotaries.windowed : rotaries.full;
   }
@@ -325,6 +326,12 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
     case Keys::kLlama:
       read_decoder(config, family, architecture);
       break;
+    case Keys::kLfm2: {
+      const Json words = lfm2_in_llamas_words(config, json);
+      read_decoder(ConfigJson(words, origin), family, architecture);
+      read_convolutions(config, architecture);
+      break;
+    }
     case Keys::kT5:
       read_t5(config, architecture);
       break;

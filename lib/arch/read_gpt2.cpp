@@ -31,12 +31,12 @@ void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   architecture.hidden_size = config.size(config.either("n_embd", "hidden_size"), 768);
   LayerSpec layer;
   layer.naming = Naming::kGpt2;
-  layer.attention.heads = layer.attention.key_value_heads =
+  layer.attention().heads = layer.attention().key_value_heads =
       config.size(config.either("n_head", "num_attention_heads"), 12);
-  if (architecture.hidden_size % layer.attention.heads != 0) config.refuse("n_head", "does not divide n_embd");
-  layer.attention.head_dim = architecture.hidden_size / layer.attention.heads;
-  layer.attention.input_bias = layer.attention.output_bias = layer.feed_forward.bias = true;
-  layer.attention.fused = true;
+  if (architecture.hidden_size % layer.attention().heads != 0) config.refuse("n_head", "does not divide n_embd");
+  layer.attention().head_dim = architecture.hidden_size / layer.attention().heads;
+  layer.attention().input_bias = layer.attention().output_bias = layer.feed_forward.bias = true;
+  layer.attention().fused = true;
   layer.feed_forward.width = config.size("n_inner", 4 * architecture.hidden_size);
   layer.feed_forward.gated = false;
   layer.feed_forward.activation = Activation::kGelu;

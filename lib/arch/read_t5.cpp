@@ -49,10 +49,10 @@ void read_t5(const ConfigJson& config, Architecture& architecture) {
   architecture.hidden_size = config.size(config.either("d_model", "hidden_size"), 512);
   LayerSpec layer;
   layer.naming = Naming::kT5;
-  layer.attention.heads = layer.attention.key_value_heads =
+  layer.attention().heads = layer.attention().key_value_heads =
       config.size(config.either("num_heads", "num_attention_heads"), 8);
-  layer.attention.head_dim = config.size(config.either("d_kv", "head_dim"), 64);
-  layer.attention.scaled = false;
+  layer.attention().head_dim = config.size(config.either("d_kv", "head_dim"), 64);
+  layer.attention().scaled = false;
   layer.feed_forward = read_feed_forward(config);
   const int64_t encoder_layers = config.layers(config.either("num_layers", "num_hidden_layers"), 6);
   // A decoder of which nothing is said is as deep as num_layers says, by that name alone.

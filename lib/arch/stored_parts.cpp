@@ -70,6 +70,8 @@ std::vector<StoredPart> by_expert(const Architecture& architecture, const Parame
 
 std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec) {
   if (is_gpt2(architecture) && spec.role == Role::kProjection) return transposed(spec, spec.name);
+  // That of a layer of torch, which has a dimension for channels that are convolved together.
+  if (spec.role == Role::kConvolution) return {{spec.name, {spec.shape[0], 1, spec.shape[1]}, 0, spec.shape[0]}};
   if (is_granite(architecture, spec)) return of_granite(architecture, spec);
   const bool mixtral = is_mixtral(architecture, spec);
   const std::string module = mixtral ? kMixtralModule : kModule;
@@ -96,7 +98,8 @@ std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& archit
 
 bool may_be_stored_otherwise(std::string_view parameter) {
   return parameter.find(".experts.") != std::string_view::npos || parameter.starts_with(kGpt2Model) ||
-         parameter.ends_with(".gate.weight") || parameter.ends_with(".router.weight");
+         parameter.ends_with(".conv.weight") || parameter.ends_with(".gate.weight") ||
+         parameter.ends_with(".router.weight");
 }
 
 bool stores_transposed(const Architecture& architecture) {

@@ -110,7 +110,7 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
 
 void check_layer(const LayerSpec& layer, const Architecture& model, const LlamaCppArchitecture& target,
                  const std::string& where) {
-  const auto& attention = layer.attention;
+  const auto& attention = layer.attention();
   if (!target.output_bias && (attention.output_bias || layer.feed_forward.bias)) {
     refuse(target, where, "attention_bias or mlp_bias gives biases to outputs");
   }
@@ -155,7 +155,7 @@ void check_stretch(const Rotary& rotary, const LlamaCppArchitecture& target, con
 void check_windows(const Architecture& model, const LlamaCppArchitecture& target, const std::string& where) {
   if (target.windows == WindowedLayers::kIgnored || model.sliding_window() == 0) return;
   for (int64_t layer = 0; layer < model.num_hidden_layers(); ++layer) {
-    const bool slides = model.layers[static_cast<size_t>(layer)].attention.window > 0;
+    const bool slides = model.layers[static_cast<size_t>(layer)].attention().window > 0;
     if (slides != ((layer + 1) % target.full_attention_every != 0)) {
       refuse(target, where,
              "layer_types or sliding_window_pattern gives other layers a sliding window than all but one in " +
@@ -178,7 +178,7 @@ void check_windows(const Architecture& model, const LlamaCppArchitecture& target
 void check_turned(const Architecture& model, const LlamaCppArchitecture& target, const std::string& where) {
   constexpr int64_t kUnturnedEvery = 4;
   for (int64_t layer = 0; layer < model.num_hidden_layers(); ++layer) {
-    const bool turned = model.layers[static_cast<size_t>(layer)].attention.rotary.has_value();
+    const bool turned = model.layers[static_cast<size_t>(layer)].attention().rotary.has_value();
     if (turned != ((layer + 1) % kUnturnedEvery != 0)) {
       refuse(target, where, "no_rope_layers names other layers than each fourth one");
     }
@@ -191,7 +191,7 @@ void check_gemma(const Architecture& model, const LlamaCppArchitecture& target, 
   const auto head = static_cast<double>(model.head_dim());
   double squared = head;
   if (model.num_hidden_layers() == layers_of_27b) {
-    const int64_t share = model.hidden_size / model.layers.front().attention.heads;
+    const int64_t share = model.hidden_size / model.attention().heads;
     squared = static_cast<double>(share);
   }
   const double scale = rotary_of(model).query_scale / std::sqrt(head);
@@ -199,7 +199,7 @@ void check_gemma(const Architecture& model, const LlamaCppArchitecture& target, 
     refuse(target, where, "query_pre_attn_scalar is not " + std::to_string(static_cast<int64_t>(squared)));
   }
   if (model.family != "Gemma2ForCausalLM") return;
-  if (model.layers.front().attention.softcap == 0 || model.head_softcap == 0) {
+  if (model.attention().softcap == 0 || model.head_softcap == 0) {
     refuse(target, where, "attn_logit_softcapping or final_logit_softcapping is null");
   }
 }

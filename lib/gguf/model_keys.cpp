@@ -18,7 +18,7 @@ using arch::Rotary;
 // The first layer that is turned, of those with a window or of those without.
 std::optional<Rotary> first_rotary(const Architecture& model, bool windowed) {
   for (const LayerSpec& layer : model.layers) {
-    if (layer.attention.rotary && (layer.attention.window > 0) == windowed) return layer.attention.rotary;
+    if (layer.attention().rotary && (layer.attention().window > 0) == windowed) return layer.attention().rotary;
   }
   return std::nullopt;
 }
@@ -46,7 +46,7 @@ weights::GgufKeys t5_keys(const Architecture& model, const LlamaCppArchitecture&
   keys.count("feed_forward_length", layer.feed_forward.width);
   keys.count("block_count", model.encoder_layers());
   keys.count("decoder_block_count", model.num_hidden_layers() - model.encoder_layers());
-  keys.count("attention.head_count", layer.attention.heads);
+  keys.count("attention.head_count", layer.attention().heads);
   keys.count("attention.key_length", model.head_dim());
   keys.count("attention.value_length", model.head_dim());
   keys.real("attention.layer_norm_epsilon", model.norm_eps);
@@ -74,7 +74,7 @@ void add_scales(Keys& keys, const Architecture& model, const LlamaCppArchitectur
   }
   if (target.head_scale == HeadScale::kDivides) keys.real("logit_scale", 1 / model.head_scale);
   if (target.head_scale == HeadScale::kMultiplies) keys.real("logit_scale", model.head_scale);
-  if (layer.attention.softcap != 0) keys.real("attn_logit_softcapping", layer.attention.softcap);
+  if (layer.attention().softcap != 0) keys.real("attn_logit_softcapping", layer.attention().softcap);
   if (model.head_softcap != 0) keys.real("final_logit_softcapping", model.head_softcap);
 }
 
@@ -115,7 +115,7 @@ void add_rotary(Keys& keys, const Architecture& model, const LlamaCppArchitectur
 void add_windows(Keys& keys, const Architecture& model) {
   if (model.sliding_window() == 0) return;
   std::vector<bool> windowed;
-  for (const LayerSpec& each : model.layers) windowed.push_back(each.attention.window > 0);
+  for (const LayerSpec& each : model.layers) windowed.push_back(each.attention().window > 0);
   keys.count("attention.sliding_window", model.sliding_window());
   keys.add("attention.sliding_window_pattern", std::move(windowed));
 }
@@ -152,8 +152,8 @@ weights::GgufKeys model_keys(const Architecture& model, const LlamaCppArchitectu
   keys.count("context_length", model.max_position_embeddings);
   keys.count("embedding_length", model.hidden_size);
   keys.count("feed_forward_length", layer.feed_forward.width);
-  keys.count("attention.head_count", layer.attention.heads);
-  keys.count("attention.head_count_kv", layer.attention.key_value_heads);
+  keys.count("attention.head_count", layer.attention().heads);
+  keys.count("attention.head_count_kv", layer.attention().key_value_heads);
   keys.count("attention.key_length", model.head_dim());
   keys.count("attention.value_length", model.head_dim());
   keys.real(model.centred_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", model.norm_eps);

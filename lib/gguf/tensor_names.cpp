@@ -19,7 +19,7 @@ std::string_view module_name(const LayerSpec& layer, std::string_view module) {
   const std::pair<const char*, std::string_view> table[] = {
       {there(layer.norms_before(), names.attention.norm_before), "attn_norm"},
       {there(layer.norms_after(), names.attention.norm_after), "post_attention_norm"},
-      {there(layer.attention.fused, names.attention.fused), "attn_qkv"},
+      {there(layer.attention().fused, names.attention.fused), "attn_qkv"},
       {names.attention.query, "attn_q"},
       {names.attention.key, "attn_k"},
       {names.attention.value, "attn_v"},
@@ -91,11 +91,11 @@ std::vector<FileTensor> file_tensors(const ParameterSpec& spec, const Architectu
 
 int64_t heads_in_pairs(const ParameterSpec& spec, const Architecture& model, const LlamaCppArchitecture& target) {
   if (!target.rotates_neighbours || spec.layer == ParameterSpec::kNoLayer) return 0;
-  if (rotary_of(model).interleaved || model.layers[spec.layer].attention.fused) return 0;
+  if (rotary_of(model).interleaved || model.layers[spec.layer].attention().fused) return 0;
   const LayerSpec& layer = model.layers[spec.layer];
   const std::string module = spec.module().substr(model.layer_prefix(spec.layer).size());
-  if (module == layer.names().attention.query) return layer.attention.heads;
-  return module == layer.names().attention.key ? layer.attention.key_value_heads : 0;
+  if (module == layer.names().attention.query) return layer.attention().heads;
+  return module == layer.names().attention.key ? layer.attention().key_value_heads : 0;
 }
 
 int64_t row_in_pairs(int64_t row, int64_t rows, int64_t heads) {

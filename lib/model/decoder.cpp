@@ -12,18 +12,18 @@
 
 namespace fathom::model {
 
-KeyValueCache::KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t capacity, at::Device device,
-                             at::ScalarType dtype) {
+KeyValueCache::KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t most, at::Device device,
+                             at::ScalarType dtype)
+    : capacity(most) {
   const ledger::ClaimScope cache(memory::Component::kFunctionality);
   const auto options = at::TensorOptions().device(device).dtype(dtype);
-  for (int64_t number = architecture.encoder_layers(); number < architecture.num_hidden_layers(); ++number) {
-    const arch::Attention& attention = architecture.layers[static_cast<size_t>(number)].attention;
-    const std::vector<int64_t> sizes = {batch, attention.key_value_heads, capacity, attention.head_dim};
-    keys_BKSE.push_back(at::empty(sizes, options));
-    values_BKSE.push_back(at::empty(sizes, options));
+  for (auto number = static_cast<size_t>(architecture.encoder_layers()); number < architecture.layers.size();
+       ++number) {
+    LayerState& state = layers.emplace_back();
+    for (const auto& sizes : arch::kept_while_generating(architecture, architecture.layers[number], batch, most)) {
+      state.kept.push_back(at::empty(sizes, options));
+    }
   }
-  source_keys_BSKE.resize(keys_BKSE.size());
-  source_values_BSKE.resize(keys_BKSE.size());
 }
 
 Decoder::Decoder(const arch::Architecture& architecture, const ModelOptions& options)
@@ -134,12 +134,11 @@ at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
   const at::NoGradGuard no_gradients;
   const at::Tensor ids_BS = state_->ids_to_read(inputs.ids_BS, cache);
   const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
-  const int64_t capacity = cache.keys_BKSE.front().size(2);
-  if (cache.length + length > capacity) {
-    throw Error("the key and value cache holds " + std::to_string(capacity) + " positions, but " +
+  if (cache.length + length > cache.capacity) {
+    throw Error("the cache holds " + std::to_string(cache.capacity) + " positions, but " +
                 std::to_string(cache.length + length) + " are needed");
   }
-  reserve_positions(capacity);
+  reserve_positions(cache.capacity);
   state_->parameters.cast_adapters();
   LayerContext context = state_->context(rows, cache.length, length);
   LayerInputs layer_inputs;
@@ -155,12 +154,10 @@ at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
   layer_inputs.stream_TD = state_->embed(ids_BS, state_->positions(cache.length, length)).stream_TD;
   state_->after_unit(0, layer_inputs.stream_TD);
   const auto first = static_cast<size_t>(state_->architecture.encoder_layers());
-  for (size_t i = 0; i < cache.keys_BKSE.size(); ++i) {
-    CachedLayer layer{cache.keys_BKSE[i], cache.values_BKSE[i], cache.length, &cache.source_keys_BSKE[i],
-                      &cache.source_values_BSKE[i]};
+  for (size_t i = 0; i < cache.layers.size(); ++i) {
     const auto unit = static_cast<int64_t>(first + i) + 1;
     state_->before_unit(unit);
-    layer_inputs.stream_TD = run_layer(state_->layers[first + i], layer_inputs, context, &layer);
+    layer_inputs.stream_TD = run_layer(state_->layers[first + i], layer_inputs, context, &cache.layers[i]);
     state_->after_unit(unit, layer_inputs.stream_TD);
   }
   cache.length += length;

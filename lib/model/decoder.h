@@ -16,13 +16,12 @@
 
 namespace fathom::model {
 
-// Keys and values of the tokens so far, for generation: per layer of the decoder [B, K, capacity, E], `length` of them
-// in use; of a source, which the first pass is given, those of each layer's cross-attention, [B, S, K, E].
+// What the layers of a decoder keep of the tokens so far, for generation: of `length` tokens, of `capacity` at most.
 struct KeyValueCache {
-  KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t capacity, at::Device device,
+  KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t most, at::Device device,
                 at::ScalarType dtype);
-  std::vector<at::Tensor> keys_BKSE, values_BKSE;
-  std::vector<at::Tensor> source_keys_BSKE, source_values_BSKE;
+  std::vector<LayerState> layers;
+  int64_t capacity = 0;
   at::Tensor source_hidden_BS;
   at::Tensor ids_BS;  // of the positions in use, of a model that may have to turn them anew (LongRoPE)
   int64_t length = 0;

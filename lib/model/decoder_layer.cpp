@@ -11,6 +11,7 @@
 #include "ops/dropout.h"
 #include "ops/fake_quantize.h"
 #include "ops/shared_input.h"
+#include "ops/short_convolution.h"
 #include "ops/split_columns.h"
 
 namespace fathom::model {
@@ -42,13 +43,12 @@ ops::LinearInput plain_input(const at::Tensor& x_TD, const LayerContext& context
 // One pass through a layer.
 class Pass {
  public:
-  Pass(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context, CachedLayer* cache)
+  Pass(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context, LayerState* state)
       : layer_(layer),
         program_(layer.program),
-        spec_(layer.spec.attention),
         inputs_(inputs),
         context_(context),
-        cache_(cache),
+        state_(state),
         compute_(inputs.stream_TD.device(), layer.stored),
         values_(program_.values.size()) {
     values_[LayerProgram::kStream].tensor = inputs.stream_TD;
@@ -58,7 +58,7 @@ class Pass {
   at::Tensor run() {
     for (size_t number = 0; number < program_.steps.size(); ++number) {
       const Step& step = program_.steps[number];
-      // The cache has the keys and values of a source that is not given again.
+      // The state has the keys and values of a source that is not given again.
       if (step.reads.front() == LayerProgram::kSource && !inputs_.source_TD.defined()) continue;
       if (step.module != nullptr) layer_.names.forward(step.module);
       run_step(step, layer_.weights[number]);
@@ -102,6 +102,8 @@ class Pass {
         return make(step, attend(heads_of(read(step, 0)), heads_of(read(step, 1)), heads_of(read(step, 2))));
       case StepKind::kAttendSource:
         return make(step, attend_to_source(step));
+      case StepKind::kConvolve:
+        return convolve(step, weights.taps_DJ);
       case StepKind::kActivate:
         return activate(step);
       case StepKind::kExperts:
@@ -148,8 +150,9 @@ class Pass {
     return *shared_;
   }
   at::Tensor heads_of(const at::Tensor& x) const {
-    return x.dim() == 4 ? x : x.view({context_.rows, x.size(0) / context_.rows, -1, spec_.head_dim});
+    return x.dim() == 4 ? x : x.view({context_.rows, x.size(0) / context_.rows, -1, attention().head_dim});
   }
+  const arch::Attention& attention() const { return layer_.spec.attention(); }
 
   // ---- steps.
 
@@ -183,10 +186,10 @@ class Pass {
   ops::Scores scores() const {
     ops::Scores scores{inputs_.by_distance_HN, context_.hidden_BS};
     if (!inputs_.by_distance_HN.defined()) {
-      scores.by_distance_HN = spec_.window > 0 ? context_.causal_in_window_HN : context_.causal_HN;
+      scores.by_distance_HN = attention().window > 0 ? context_.causal_in_window_HN : context_.causal_HN;
     }
-    if (spec_.scaled) scores.scale = 1 / std::sqrt(static_cast<double>(spec_.head_dim));
-    scores.softcap = spec_.softcap;
+    if (attention().scaled) scores.scale = 1 / std::sqrt(static_cast<double>(attention().head_dim));
+    scores.softcap = attention().softcap;
     return scores;
   }
   // [T, H * E]
@@ -196,35 +199,52 @@ class Pass {
       return ops::biased_attention(q_BSHE, keys_BSKE, values_BSKE, scores(), context_.dropout);
     };
     at::Tensor attended_BSD;
-    if (cache_ != nullptr) {
-      cache_->keys_BKSE.narrow(2, cache_->length, length).copy_(k_BSKE.transpose(1, 2));
-      cache_->values_BKSE.narrow(2, cache_->length, length).copy_(v_BSKE.transpose(1, 2));
-      const int64_t positions = cache_->length + length;
-      const at::Tensor keys_BKSE = cache_->keys_BKSE.narrow(2, 0, positions);
-      const at::Tensor values_BKSE = cache_->values_BKSE.narrow(2, 0, positions);
+    if (state_ != nullptr) {
+      const auto with_new = [&](const at::Tensor& all_BKCE, const at::Tensor& new_BSKE) {
+        all_BKCE.narrow(2, context_.seen, length).copy_(new_BSKE.transpose(1, 2));
+        return all_BKCE.narrow(2, 0, context_.seen + length);
+      };
+      const at::Tensor keys_BKSE = with_new(state_->kept[0], k_BSKE), values_BKSE = with_new(state_->kept[1], v_BSKE);
       attended_BSD = context_.by_scores
                          ? by_scores(keys_BKSE.transpose(1, 2), values_BKSE.transpose(1, 2))
-                         : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context_.kernel, spec_.window);
+                         : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context_.kernel, attention().window);
     } else if (context_.by_scores) {
       attended_BSD = by_scores(k_BSKE, v_BSKE);
     } else {
       attended_BSD =
-          ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context_.kernel, context_.documents.get(), spec_.window);
+          ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context_.kernel, context_.documents.get(), attention().window);
     }
-    return attended_BSD.view({context_.rows * length, spec_.queries()});
+    return attended_BSD.view({context_.rows * length, attention().queries()});
   }
-  // The same with the keys and values of a source, or those that the cache has of it.
+  // The same with the keys and values of a source, or those that the state has of it.
   at::Tensor attend_to_source(const Step& step) {
     const at::Tensor q_BTHE = heads_of(read(step, 0));
     at::Tensor k_BSKE, v_BSKE;
     if (inputs_.source_TD.defined()) {
       k_BSKE = heads_of(read(step, 1)), v_BSKE = heads_of(read(step, 2));
-      if (cache_ != nullptr) *cache_->source_keys_BSKE = k_BSKE, *cache_->source_values_BSKE = v_BSKE;
+      if (state_ != nullptr) state_->source_keys_BSKE = k_BSKE, state_->source_values_BSKE = v_BSKE;
     } else {
-      k_BSKE = *cache_->source_keys_BSKE, v_BSKE = *cache_->source_values_BSKE;
+      k_BSKE = state_->source_keys_BSKE, v_BSKE = state_->source_values_BSKE;
     }
     return ops::biased_attention(q_BTHE, k_BSKE, v_BSKE, {{}, context_.source_hidden_BS}, context_.dropout)
-        .view({context_.rows * q_BTHE.size(1), spec_.queries()});
+        .view({context_.rows * q_BTHE.size(1), attention().queries()});
+  }
+
+  // What a convolution makes of its parts, likewise with how to make it again.
+  void convolve(const Step& step, const at::Tensor& taps_DJ) {
+    const at::Tensor parts_TD = read(step);
+    if (state_ != nullptr) {
+      return make(step, ops::convolved_after(parts_TD, taps_DJ, state_->kept.front(), context_.seen == 0));
+    }
+    const bool rounds = context_.rounds_inputs;
+    const auto made = [length = parts_TD.size(0) / context_.rows, documents = context_.documents](
+                          const at::Tensor& parts, const at::Tensor& taps) {
+      return ops::gated_convolution(parts, taps, length, documents.get());
+    };
+    make(step, ops::LinearInput(as_input(made(parts_TD, taps_DJ), rounds),
+                                [made, rounds, parts = detached(parts_TD), taps = detached(taps_DJ)] {
+                                  return as_input(made(parts, taps), rounds);
+                                }));
   }
 
   // What the feed-forward part makes of its width, with how to make it again from what is kept.
@@ -246,10 +266,9 @@ class Pass {
 
   const DecoderLayer& layer_;
   const LayerProgram& program_;
-  const arch::Attention& spec_;
   const LayerInputs& inputs_;
   const LayerContext& context_;
-  CachedLayer* cache_;
+  LayerState* state_;
   const ops::ComputeScope compute_;
   std::vector<Held> values_;
   std::optional<ops::LinearInput> shared_;
@@ -258,8 +277,8 @@ class Pass {
 }  // namespace
 
 at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context,
-                     CachedLayer* cache) {
-  return Pass(layer, inputs, context, cache).run();
+                     LayerState* state) {
+  return Pass(layer, inputs, context, state).run();
 }
 
 }  // namespace fathom::model

@@ -24,6 +24,7 @@ struct StepWeights {
   ops::Linear linear = {};
   ops::NormWeights norm = {};
   std::optional<ExpertWeights> experts = std::nullopt;
+  at::Tensor taps_DJ = {};
 };
 
 struct DecoderLayer {
@@ -35,17 +36,17 @@ struct DecoderLayer {
   std::optional<size_t> rotary;        // which of LayerContext::turns; unset: heads are not turned
 };
 
-// A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use; of a
-// layer with cross-attention the source's keys and values too, [B, S, K, E], which the first pass makes.
-struct CachedLayer {
-  at::Tensor keys_BKSE, values_BKSE;
-  int64_t length = 0;
-  at::Tensor *source_keys_BSKE = nullptr, *source_values_BSKE = nullptr;
+// What a layer keeps while it generates: the tensors of arch::kept_while_generating; of a layer with cross-attention
+// the source's keys and values too, [B, S, K, E], which the first pass makes.
+struct LayerState {
+  std::vector<at::Tensor> kept;
+  at::Tensor source_keys_BSKE, source_values_BSKE;
 };
 
 // What all layers of one pass through a stack share.
 struct LayerContext {
   int64_t rows = 0;  // B; the stream is [T, D] with T = B * S
+  int64_t seen = 0;  // tokens of each row in passes before, of which layers have a state
   ops::NormSettings norm;
   std::vector<ops::Turns> turns;                    // of the positions of this pass, for each of rotaries()
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
@@ -68,8 +69,8 @@ struct LayerInputs {
 };
 
 // stream_TD plus what each part adds to it; a new tensor of the same type. Computes in the device's autocast type, if
-// autocast is on. cache: null in training; else the new keys and values are written behind the old ones.
+// autocast is on. state: null in training; else it becomes that of the tokens up to the last of this pass.
 at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context,
-                     CachedLayer* cache = nullptr);
+                     LayerState* state = nullptr);
 
 }  // namespace fathom::model

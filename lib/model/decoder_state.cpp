@@ -71,7 +71,8 @@ Decoder::State::State(const arch::Architecture& architecture_in, const ModelOpti
   const std::vector<arch::Rotary> rotaries = architecture.rotaries();
   for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {
     DecoderLayer& layer = layers.emplace_back(parameters.layer(architecture, number));
-    const std::optional<arch::Rotary>& its = layer.spec.attention.rotary;
+    if (!layer.spec.attends()) continue;
+    const std::optional<arch::Rotary>& its = layer.spec.attention().rotary;
     if (its) layer.rotary = static_cast<size_t>(std::find(rotaries.begin(), rotaries.end(), *its) - rotaries.begin());
   }
   if (options.records != nullptr) {
@@ -113,6 +114,7 @@ footprint::AttentionKernel Decoder::State::kernel(at::ScalarType dtype) {
 LayerContext Decoder::State::context(int64_t rows, int64_t first, int64_t length) {
   LayerContext context;
   context.rows = rows;
+  context.seen = first;
   context.norm = norm_settings();
   context.by_scores = arch::attends_by_scores(architecture, training);
   for (ops::RotaryTable& table : rotary) context.turns.push_back(table.rows(first, length));
@@ -120,8 +122,7 @@ LayerContext Decoder::State::context(int64_t rows, int64_t first, int64_t length
     context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
   } else if (!architecture.relative) {
     const auto causal = [&](int64_t window) {
-      return ops::causal_by_distance(architecture.layers.front().attention.heads, length, first + length, window,
-                                     options.device);
+      return ops::causal_by_distance(architecture.attention().heads, length, first + length, window, options.device);
     };
     context.causal_HN = causal(0);
     if (architecture.sliding_window() > 0) context.causal_in_window_HN = causal(architecture.sliding_window());

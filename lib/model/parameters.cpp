@@ -205,6 +205,7 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
   for (const arch::Step& step : layer.program.steps) {
     StepWeights& its = layer.weights.emplace_back();
     if (step.kind == arch::StepKind::kLinear) its.linear = linear(prefix + step.module);
+    if (step.kind == arch::StepKind::kConvolve) its.taps_DJ = tensor(prefix + step.module + ".weight");
     if (step.kind == arch::StepKind::kExperts) its.experts = experts(prefix, layer.spec);
     if (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm) {
       its.norm = norm(prefix + step.module);

@@ -14,7 +14,7 @@ footprint::AttentionKernel kernel_of(const Target& target) {
 }
 
 footprint::Footprint kernel_attention(const LayerSubject& subject, bool differentiated, bool output_is_kept) {
-  const arch::Attention& attention = subject.spec.attention;
+  const arch::Attention& attention = subject.spec.attention();
   footprint::AttentionSizes sizes = {kernel_of(subject.target), subject.batch.rows, subject.batch.document_lengths};
   sizes.packed = !sizes.lengths.empty();
   if (!sizes.packed) sizes.lengths.assign(static_cast<size_t>(subject.batch.rows), subject.batch.length);
@@ -34,7 +34,7 @@ footprint::Footprint kernel_attention(const LayerSubject& subject, bool differen
 
 footprint::Footprint scores_attention(const LayerSubject& subject, int64_t keys, bool by_distance,
                                       bool differentiated) {
-  const arch::Attention& attention = subject.spec.attention;
+  const arch::Attention& attention = subject.spec.attention();
   footprint::BiasedAttentionSizes sizes;
   sizes.rows = subject.batch.rows;
   sizes.heads = attention.heads;

@@ -52,7 +52,8 @@ int64_t save_buffer(const arch::Run& run, const Plan& plan) {
   if (run.config.method == config::Method::kFull) return weight;
   int64_t widest = run.architecture.hidden_size;
   for (const arch::LayerSpec& layer : run.architecture.layers) {
-    widest = std::max({widest, layer.feed_forward.width, layer.attention.queries()});
+    const int64_t mixer = layer.attends() ? layer.attention().queries() : 3 * run.architecture.hidden_size;
+    widest = std::max({widest, layer.feed_forward.width, mixer});
   }
   return std::max(weight, checked_multiply(widest * run.config.lora_r, adapter, "the largest adapter"));
 }

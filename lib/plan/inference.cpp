@@ -14,14 +14,27 @@ int64_t weight_bytes(int64_t parameters, const WeightFormat& format) {
   return std::llround(static_cast<double>(parameters) * format.bytes_per_parameter);
 }
 
-int64_t cache_bytes_per_token(const arch::Architecture& architecture) {
-  constexpr int64_t kKeysAndValues = 2, kBytes = 2;
+namespace {
+
+// Of one text of so many tokens.
+int64_t cache_bytes(const arch::Architecture& architecture, int64_t tokens) {
+  constexpr const char* kCache = "bytes of the cache";
+  constexpr int64_t kBytes = 2;
   int64_t elements = 0;
-  for (int64_t layer = architecture.encoder_layers(); layer < architecture.num_hidden_layers(); ++layer) {
-    elements =
-        checked_add(elements, architecture.layers[static_cast<size_t>(layer)].attention.keys(), "cache of a token");
+  for (auto layer = static_cast<size_t>(architecture.encoder_layers()); layer < architecture.layers.size(); ++layer) {
+    for (const auto& sizes : arch::kept_while_generating(architecture, architecture.layers[layer], 1, tokens)) {
+      int64_t product = 1;
+      for (const int64_t size : sizes) product = checked_multiply(product, size, kCache);
+      elements = checked_add(elements, product, kCache);
+    }
   }
-  return kKeysAndValues * kBytes * elements;
+  return checked_multiply(kBytes, elements, kCache);
+}
+
+}  // namespace
+
+int64_t cache_bytes_per_token(const arch::Architecture& architecture) {
+  return cache_bytes(architecture, 1) - cache_bytes(architecture, 0);
 }
 
 Inference estimate_inference(const arch::Architecture& architecture, const std::vector<int64_t>& batches,
@@ -34,9 +47,8 @@ Inference estimate_inference(const arch::Architecture& architecture, const std::
   }
   for (const int64_t length : lengths) {
     for (const int64_t batch : batches) {
-      const int64_t tokens = checked_multiply(batch, length, "tokens of the cache");
       inference.caches.push_back(
-          {batch, length, checked_multiply(tokens, inference.cache_bytes_per_token, "bytes of the cache")});
+          {batch, length, checked_multiply(batch, cache_bytes(architecture, length), "bytes of the cache")});
     }
   }
   return inference;

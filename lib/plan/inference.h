@@ -17,8 +17,8 @@ struct WeightFormat {
 inline constexpr WeightFormat kWeightFormats[] = {{"FP32", 4}, {"FP16, BF16", 2}, {"INT8, FP8", 1}, {"4-bit", 0.5}};
 int64_t weight_bytes(int64_t parameters, const WeightFormat& format);
 
-// Keys and values of every layer for one token: 2 · L · K · E · 2 bytes, in 16 bits (Pope et al. 2022, arXiv
-// 2211.05102, section 2.1).
+// Keys and values of every layer that attends for one token: 2 · L · K · E · 2 bytes, in 16 bits (Pope et al. 2022,
+// arXiv 2211.05102, section 2.1).
 int64_t cache_bytes_per_token(const arch::Architecture& architecture);
 
 struct Inference {
@@ -31,7 +31,7 @@ struct Inference {
   std::vector<Weights> weights;  // in the order of kWeightFormats
   struct Cache {
     int64_t batch = 0, length = 0;
-    int64_t bytes = 0;
+    int64_t bytes = 0;  // with what layers keep of each text whatever its length
   };
   std::vector<Cache> caches;  // of every batch at every length, lengths first
 };

@@ -14,6 +14,7 @@
 #include "footprint/linear.h"
 #include "plan/attention_operators.h"
 #include "plan/expert_operators.h"
+#include "plan/linear_sizes.h"
 #include "plan/parameter_gradients.h"
 
 namespace fathom::plan {
@@ -21,8 +22,6 @@ namespace {
 
 using arch::Branch;
 using arch::LayerProgram;
-using arch::ParameterRow;
-using arch::Role;
 using arch::Step;
 using arch::StepKind;
 using footprint::StepSizes;
@@ -85,6 +84,8 @@ class LayerOperators {
       case StepKind::kAttend:
       case StepKind::kAttendSource:
         return attend(step);
+      case StepKind::kConvolve:
+        return convolve(step);
       case StepKind::kActivate:
         return activate(step);
       case StepKind::kExperts:
@@ -159,17 +160,23 @@ class LayerOperators {
     part_ = of_source ? "cross-attention's output projection" : "attention's output projection";
   }
 
+  void convolve(const Step& step) {
+    const bool packed = !subject_.batch.document_lengths.empty();
+    part_ = "the convolution";
+    push_made_again(step, footprint::convolution_footprint(step_, numbers_of(step.makes.front()), packed),
+                    gradients_of(subject_.rows, step.module), "output of a convolution");
+    part_ = "the convolution's output projection";
+  }
+
   void activate(const Step& step) {
-    const size_t made = step.makes.front();
-    const int64_t inner = numbers_of(made);
+    const int64_t inner = numbers_of(step.makes.front());
     const Activation activation = spec_.feed_forward.activation;
     part_ = "the gate";
-    push(step.reads.size() > 1 ? footprint::gate_footprint(step_, inner, activation)
-                               : footprint::activation_footprint(step_, inner));
+    push_made_again(step,
+                    step.reads.size() > 1 ? footprint::gate_footprint(step_, inner, activation)
+                                          : footprint::activation_footprint(step_, inner),
+                    {}, "output of the gate");
     part_ = "the down projection";
-    const bool needs = any_needs_gradient(step);
-    known(made) = {needs, !needs && keeps_input(made), /*made_again=*/needs};
-    if (!needs) operators_.back().footprint.kept = kept_alone(made, "output of the gate");
   }
 
   // The router, its choice, and two products.
@@ -249,6 +256,15 @@ class LayerOperators {
     if (!needs) footprint.kept = {}, footprint.backward = {};
     push(std::move(footprint), std::move(gradients));
     for (const size_t made : step.makes) known(made).needs_gradient = needs;
+  }
+
+  // Of a step whose output is made again for who reads it, from what its operator keeps.
+  void push_made_again(const Step& step, footprint::Footprint footprint, Tensors gradients, const char* output) {
+    const size_t made = step.makes.front();
+    const bool needs = any_needs_gradient(step) || !gradients.empty();
+    known(made) = {needs, !needs && keeps_input(made), /*made_again=*/needs};
+    if (!needs) footprint.kept = kept_alone(made, output);
+    push(std::move(footprint), std::move(gradients));
   }
 
   // Beside an operator of a step: forward the values that were made before and are read after it, but those that are
@@ -354,26 +370,10 @@ class LayerOperators {
     sizes.input_needs_gradient = known(value).needs_gradient;
     return sizes;
   }
-  footprint::LinearSizes sizes_of(std::string_view module) const {
-    footprint::LinearSizes sizes;
-    for (const ParameterRow* row : subject_.rows) {
-      const Role role = row->spec.role;
-      const bool reads = role == Role::kProjection || role == Role::kRouter ||
-                         (role == Role::kExperts && row->spec.name.ends_with(".gate_up_proj"));
-      if (!reads || !belongs_to(*row, module)) continue;
-      sizes.out = row->spec.shape[0];
-      sizes.in = row->spec.shape[1];
-      sizes.trained = row->trained;
-      sizes.adapted = row->adapted();
-      sizes.comes_cast = subject_.run.gathered_casts.have(*row);
-      sizes.codes = row->codes;
-      sizes.fake_codes = fake_codes_;
-    }
-    return sizes;
-  }
+  footprint::LinearSizes sizes_of(std::string_view module) const { return linear_sizes(subject_, module); }
 
   const char* first_part(Branch branch) const {
-    if (branch == Branch::kAttention) return "queries, keys and values";
+    if (branch == Branch::kMixer) return spec_.attends() ? "queries, keys and values" : "a convolution's parts";
     if (branch == Branch::kSource) return "queries, and a source's keys and values";
     if (spec_.feed_forward.experts) return "the router";
     return spec_.feed_forward.gated ? "gate and up" : "the up projection";

@@ -31,6 +31,8 @@ const char* name_of_gradient(Role role) {
       return "gradients of routers";
     case Role::kExperts:
       return "gradients of experts";
+    case Role::kConvolution:
+      return "gradients of convolutions";
     case Role::kBias:
       return "gradients of biases";
     case Role::kStepSizes:

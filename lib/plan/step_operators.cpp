@@ -110,7 +110,7 @@ Tensors StepOperators::read_by_layers(const schedule::BatchShape& shape, int64_t
   if (run_.architecture.relative) {
     read.push_back({"biases by distance",
                     "of a stack; lib/model/relative_bias.cpp",
-                    {{2 * length - 1, "distances"}, {kinds_.front().spec->attention.heads, "heads"}, {4, "bytes"}}});
+                    {{2 * length - 1, "distances"}, {run_.architecture.attention().heads, "heads"}, {4, "bytes"}}});
   }
   if (shape.document_lengths.empty()) return read;
   for (const arch::Rotary& rotary : run_.architecture.rotaries()) {
@@ -257,8 +257,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
 
 BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) const {
   constexpr auto kOfAnswers = memory::Component::kFunctionality;
-  constexpr const char *kCache = "keys and values of every position (Pope et al. 2022, arXiv 2211.05102)",
-                       *kIds = "what a pass reads; lib/train/greedy.cpp";
+  constexpr const char* kIds = "what a pass reads; lib/train/greedy.cpp";
   const arch::Architecture& architecture = run_.architecture;
   BatchOperators result = of_batch({shape.rows, shape.first, shape.rows, {}, shape.source_length}, false);
   result.embedded_targets.clear();  // which come after the encoder
@@ -271,23 +270,26 @@ BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) con
                      kIds,
                      {{shape.rows, "rows"}, {shape.source_length, "tokens"}, {9, "bytes"}},
                      kOfAnswers}};
-  const auto values = [&](const arch::LayerSpec& layer, int64_t positions, memory::Component component) -> Bytes {
-    return {"cache of keys and values",
-            kCache,
-            {{2, "of"},
-             {shape.rows, "rows"},
-             {positions, "positions"},
-             {layer.attention.keys(), ""},
-             {last.compute_bytes, "bytes"}},
-            component};
+  const auto kept = [&](const char* what, const arch::LayerSpec& layer, int64_t positions,
+                        memory::Component component) {
+    constexpr const char* kCache =
+        "keys and values of every position (Pope et al. 2022, arXiv 2211.05102), or a convolution's last inputs";
+    Tensors tensors;
+    for (const auto& sizes : arch::kept_while_generating(architecture, layer, shape.rows, positions)) {
+      Product product = {{last.compute_bytes, "bytes"}};
+      for (const int64_t size : sizes) product.push_back({size, ""});
+      tensors.push_back({what, kCache, std::move(product), component});
+    }
+    return tensors;
   };
   for (size_t layer = static_cast<size_t>(architecture.encoder_layers()); layer < architecture.layers.size(); ++layer) {
-    result.answers.push_back(values(architecture.layers[layer], shape.positions, kOfAnswers));
+    for (Bytes& tensor : kept("cache of tokens so far", architecture.layers[layer], shape.positions, kOfAnswers)) {
+      result.answers.push_back(std::move(tensor));
+    }
   }
   if (architecture.encoder) {
-    result.source_values = {
-        values(architecture.layers.back(), shape.source_length, memory::Component::kTemporaryBuffers)};
-    result.source_values.front().what = "keys and values of sources";
+    result.source_values = kept("keys and values of sources", architecture.layers.back(), shape.source_length,
+                                memory::Component::kTemporaryBuffers);
   }
   return result;
 }

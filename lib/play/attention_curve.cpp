@@ -55,9 +55,7 @@ class Attention {
 class Curve {
  public:
   Curve(const arch::Run& run, const train::Placement& placement)
-      : layer_(run.architecture.layers.front().attention),
-        type_(ops::scalar_type(run.precision.computed)),
-        placement_(placement) {}
+      : layer_(run.architecture.attention()), type_(ops::scalar_type(run.precision.computed)), placement_(placement) {}
 
   bool plays() const { return placement_.device.is_cpu(); }
   // Unset where this process has too little address space to ask for the scratch memory of such products.

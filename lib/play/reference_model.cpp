@@ -15,10 +15,10 @@ arch::Architecture reference_architecture(const ReferenceShape& shape) {
   architecture.vocab_size = shape.vocabulary;
   architecture.dtype = shape.dtype;
   architecture.layers.assign(static_cast<size_t>(shape.layers),
-                             {.attention = {.heads = shape.heads,
-                                            .key_value_heads = shape.key_value_heads,
-                                            .head_dim = shape.head_dim,
-                                            .rotary = arch::Rotary{.width = shape.head_dim}},
+                             {.mixer = arch::Attention{.heads = shape.heads,
+                                                       .key_value_heads = shape.key_value_heads,
+                                                       .head_dim = shape.head_dim,
+                                                       .rotary = arch::Rotary{.width = shape.head_dim}},
                               .feed_forward = {.width = shape.feed_forward}});
   return architecture;
 }

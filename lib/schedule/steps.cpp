@@ -38,7 +38,7 @@ constexpr int64_t kMostDocuments = 1'000'000;  // of a batch that only its size 
 
 KernelTraits kernel_traits(const arch::Architecture& architecture) {
   const bool by_scores = !architecture.layers.empty() && arch::attends_by_scores(architecture, /*training=*/true);
-  return {architecture.sliding_window(), by_scores ? architecture.layers.front().attention.heads : 0};
+  return {architecture.sliding_window(), by_scores ? architecture.attention().heads : 0};
 }
 
 void Extent::widen(const BatchShape& batch) {

@@ -351,6 +351,27 @@ SHAPES = {
                     tie_word_embeddings=False, attention_bias=True,
                     layer_types=["sliding_attention", "sliding_attention"],
                     rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    # Convolutions around one layer that attends.
+    "lfm2": dict(
+        family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),
+        targets=["q_proj", "v_proj", "in_proj"], r=4, alpha=64,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=8, norm_eps=1e-5, block_auto_adjust_ff_dim=False, pad_token_id=0,
+                    layer_types=["conv", "full_attention", "conv"], rope_parameters=DEFAULT_ROPE)),
+    # A width made of the key; four taps; the first layer attends, and a head of its own reads what is made.
+    "lfm2_adjusted": dict(
+        family="lfm2", seed=402, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=50, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=10, norm_eps=1e-3, block_ffn_dim_multiplier=1.1,
+                    block_multiple_of=7, conv_L_cache=4, full_attn_idxs=[0], pad_token_id=0,
+                    tie_word_embeddings=False, rope_parameters=stretched(200.0, 8.0, 1.0, 4.0, 24))),
+    # More taps than a prompt has tokens.
+    "lfm2_far": dict(
+        family="lfm2", seed=403, dtype=torch.float16, spread=0.45, batch=(3, 13),
+        targets=["in_proj", "out_proj", "w1", "w3"], r=2, alpha=32,
+        config=dict(vocab_size=61, hidden_size=30, intermediate_size=45, num_hidden_layers=3, num_attention_heads=5,
+                    num_key_value_heads=5, norm_eps=1e-4, block_multiple_of=2, conv_L_cache=9, full_attn_idxs=[1],
+                    pad_token_id=0, rope_parameters=DEFAULT_ROPE)),
     # Learned positions, biases everywhere, and matrices stored by what they read.
     "gpt2": dict(
         family="gpt2", seed=25371, dtype=torch.bfloat16, spread=0.25, batch=(2, 21), targets=None, r=4, alpha=32,

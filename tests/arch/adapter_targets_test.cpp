@@ -22,7 +22,7 @@ Architecture architecture_of(ExpertFiles files = ExpertFiles::kProjections) {
   architecture.hidden_size = 16;
   architecture.vocab_size = 50;
   architecture.layers.assign(
-      2, {.attention = {.heads = 2, .key_value_heads = 1, .head_dim = 8}, .feed_forward = {.width = 20}});
+      2, {.mixer = arch::Attention{.heads = 2, .key_value_heads = 1, .head_dim = 8}, .feed_forward = {.width = 20}});
   architecture.layers[1].feed_forward.width = 12;
   architecture.layers[1].feed_forward.experts = Experts{.count = 3, .per_token = 2, .files = files};
   return architecture;

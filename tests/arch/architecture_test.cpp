@@ -48,7 +48,9 @@ TEST(Architecture, ReadsTheNewSpelling) {
   EXPECT_EQ(architecture.vocab_size, 50);
   EXPECT_EQ(architecture.hidden_size, 32);
   const LayerSpec layer{
-      .attention = {.heads = 4, .key_value_heads = 2, .head_dim = 8, .rotary = Rotary{.width = 8, .theta = 500000}},
+      .mixer =
+          arch::Attention{
+              .heads = 4, .key_value_heads = 2, .head_dim = 8, .rotary = Rotary{.width = 8, .theta = 500000}},
       .feed_forward = {.width = 44}};
   EXPECT_THAT(architecture.layers, ElementsAre(layer, layer));
   EXPECT_EQ(architecture.norm_eps, 1e-5);
@@ -66,9 +68,9 @@ TEST(Architecture, ReadsTheOldSpellingAndItsDefaults) {
     "eos_token_id": [2, 3], "tie_word_embeddings": true})",
                                  "config.json");
   const Architecture architecture = parse_architecture(config, "config.json");
-  EXPECT_EQ(architecture.layers.at(0).attention.key_value_heads, 4);
-  EXPECT_EQ(architecture.layers.at(0).attention.head_dim, 16);
-  EXPECT_EQ(architecture.layers.front().attention.rotary->theta, 2000);
+  EXPECT_EQ(architecture.layers.at(0).attention().key_value_heads, 4);
+  EXPECT_EQ(architecture.layers.at(0).attention().head_dim, 16);
+  EXPECT_EQ(architecture.layers.front().attention().rotary->theta, 2000);
   EXPECT_EQ(architecture.norm_eps, 1e-6);
   EXPECT_EQ(architecture.initializer_range, 0.02);
   EXPECT_EQ(architecture.max_position_embeddings, 2048);
@@ -155,7 +157,7 @@ TEST(T5, HasTheDefaultsOfTransformers) {
   EXPECT_EQ(t5.family, "T5ForConditionalGeneration");
   EXPECT_EQ(t5.vocab_size, 32128);
   EXPECT_EQ(t5.hidden_size, 512);
-  LayerSpec layer{.attention = {.heads = 8, .key_value_heads = 8, .head_dim = 64, .scaled = false},
+  LayerSpec layer{.mixer = arch::Attention{.heads = 8, .key_value_heads = 8, .head_dim = 64, .scaled = false},
                   .feed_forward = {.width = 2048, .gated = false, .activation = Activation::kRelu},
                   .naming = Naming::kT5};
   std::vector<LayerSpec> layers(6, layer);
@@ -178,7 +180,7 @@ TEST(T5, HasHeadsOfAnySizeAndTwoNumbersOfLayers) {
       "num_decoder_layers": 3, "decoder_start_token_id": 7, "dropout_rate": 0, "vocab_size": 50})");
   EXPECT_EQ(t5.num_hidden_layers(), 5);
   EXPECT_EQ(t5.encoder, (Encoder{2, 7}));
-  EXPECT_EQ(t5.layers.back().attention.queries(), 15);
+  EXPECT_EQ(t5.layers.back().attention().queries(), 15);
   EXPECT_EQ(t5.dropout, 0);
   EXPECT_EQ(t5.layer_prefix(1), "encoder.block.1.");
   EXPECT_EQ(t5.layer_prefix(2), "decoder.block.0.");

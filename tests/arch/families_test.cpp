@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Of the first layer.
-const Rotary& rotary_of(const Architecture& architecture) { return *architecture.layers.front().attention.rotary; }
+const Rotary& rotary_of(const Architecture& architecture) { return *architecture.layers.front().attention().rotary; }
 
 // What config.json of another family says at least.
 Json of_family(const char* type) {
@@ -33,32 +33,32 @@ Architecture architecture_with(Json config, const char* key, const char* value) 
 
 std::vector<int64_t> windows_of(const Architecture& architecture) {
   std::vector<int64_t> windows;
-  for (const LayerSpec& layer : architecture.layers) windows.push_back(layer.attention.window);
+  for (const LayerSpec& layer : architecture.layers) windows.push_back(layer.attention().window);
   return windows;
 }
 
 TEST(Families, HaveTheDefaultsOfTransformers) {
   const Architecture llama = parse_architecture(of_family("llama"), "config.json");
   EXPECT_EQ(llama.family, "LlamaForCausalLM");
-  EXPECT_EQ(llama.layers.front().attention.key_value_heads, 32);
+  EXPECT_EQ(llama.layers.front().attention().key_value_heads, 32);
   EXPECT_EQ(llama.max_position_embeddings, 2048);
   EXPECT_EQ(llama.bos_token_id, 1);
   EXPECT_THAT(llama.eos_token_ids, ElementsAre(2));
   EXPECT_FALSE(llama.layers.front().has_bias());
-  EXPECT_EQ(llama.layers.front().attention.query_key_norm, QueryKeyNorm::kNone);
+  EXPECT_EQ(llama.layers.front().attention().query_key_norm, QueryKeyNorm::kNone);
 
   const Architecture mistral = parse_architecture(of_family("mistral"), "config.json");
   EXPECT_EQ(mistral.family, "MistralForCausalLM");
-  EXPECT_EQ(mistral.layers.front().attention.key_value_heads, 8);
+  EXPECT_EQ(mistral.layers.front().attention().key_value_heads, 8);
   EXPECT_EQ(mistral.max_position_embeddings, 131072);
   EXPECT_THAT(windows_of(mistral), Each(4096));
   EXPECT_THAT(mistral.eos_token_ids, ElementsAre(2));
 
   const Architecture qwen2 = parse_architecture(of_family("qwen2"), "config.json");
   EXPECT_EQ(qwen2.family, "Qwen2ForCausalLM");
-  EXPECT_TRUE(qwen2.layers.front().attention.input_bias);
-  EXPECT_FALSE(qwen2.layers.front().attention.output_bias || qwen2.layers.front().feed_forward.bias);
-  EXPECT_EQ(qwen2.layers.front().attention.query_key_norm, QueryKeyNorm::kNone);
+  EXPECT_TRUE(qwen2.layers.front().attention().input_bias);
+  EXPECT_FALSE(qwen2.layers.front().attention().output_bias || qwen2.layers.front().feed_forward.bias);
+  EXPECT_EQ(qwen2.layers.front().attention().query_key_norm, QueryKeyNorm::kNone);
   EXPECT_EQ(qwen2.head_dim(), 4);
   EXPECT_THAT(windows_of(qwen2), Each(0));
   EXPECT_THAT(qwen2.eos_token_ids, testing::IsEmpty());
@@ -66,15 +66,15 @@ TEST(Families, HaveTheDefaultsOfTransformers) {
   const Architecture qwen3 = parse_architecture(of_family("qwen3"), "config.json");
   EXPECT_EQ(qwen3.family, "Qwen3ForCausalLM");
   EXPECT_FALSE(qwen3.layers.front().has_bias());
-  EXPECT_EQ(qwen3.layers.front().attention.query_key_norm, QueryKeyNorm::kEachHead);
+  EXPECT_EQ(qwen3.layers.front().attention().query_key_norm, QueryKeyNorm::kEachHead);
   EXPECT_EQ(qwen3.head_dim(), 128);
 
   const Architecture olmo2 = parse_architecture(of_family("olmo2"), "config.json");
   EXPECT_EQ(olmo2.family, "Olmo2ForCausalLM");
   EXPECT_FALSE(olmo2.layers.front().has_bias());
-  EXPECT_EQ(olmo2.layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
+  EXPECT_EQ(olmo2.layers.front().attention().query_key_norm, QueryKeyNorm::kAllHeads);
   EXPECT_EQ(olmo2.layers.front().norms, NormPlacement::kAfter);
-  EXPECT_EQ(olmo2.layers.front().attention.key_value_heads, 32);
+  EXPECT_EQ(olmo2.layers.front().attention().key_value_heads, 32);
   EXPECT_EQ(olmo2.norm_eps, 1e-5);
   for (const Architecture& each : {llama, mistral, qwen2, qwen3}) {
     EXPECT_EQ(each.layers.front().norms, NormPlacement::kBefore);
@@ -98,7 +98,7 @@ TEST(Families, WithNormsBehindTheirBranchesNameThemSo) {
 
 TEST(Families, TellAnAbsentKeyFromNull) {
   EXPECT_EQ(
-      architecture_with(of_family("mistral"), "num_key_value_heads", "null").layers.front().attention.key_value_heads,
+      architecture_with(of_family("mistral"), "num_key_value_heads", "null").layers.front().attention().key_value_heads,
       32);
   EXPECT_THAT(windows_of(architecture_with(of_family("mistral"), "sliding_window", "null")), Each(0));
   EXPECT_THAT(architecture_with(of_family("llama"), "eos_token_id", "null").eos_token_ids, testing::IsEmpty());
@@ -108,10 +108,10 @@ TEST(Families, HaveBiasesAsTheirKeysSay) {
   Json llama = of_family("llama");
   llama["attention_bias"] = llama["mlp_bias"] = true;
   const Architecture all = parse_architecture(llama, "config.json");
-  EXPECT_TRUE(all.layers.front().attention.input_bias && all.layers.front().attention.output_bias &&
+  EXPECT_TRUE(all.layers.front().attention().input_bias && all.layers.front().attention().output_bias &&
               all.layers.front().feed_forward.bias);
   const Architecture qwen3 = architecture_with(of_family("qwen3"), "attention_bias", "true");
-  EXPECT_TRUE(qwen3.layers.front().attention.input_bias && qwen3.layers.front().attention.output_bias);
+  EXPECT_TRUE(qwen3.layers.front().attention().input_bias && qwen3.layers.front().attention().output_bias);
   // Not keys of these: transformers ignores them.
   EXPECT_FALSE(architecture_with(of_family("mistral"), "attention_bias", "true").layers.front().has_bias());
   EXPECT_FALSE(architecture_with(of_family("qwen3"), "mlp_bias", "true").layers.front().has_bias());
@@ -124,8 +124,8 @@ TEST(Families, ChooseWindowedLayersAsTransformers) {
   qwen["use_sliding_window"] = true;
   const Architecture upper = parse_architecture(qwen, "config.json");  // max_window_layers: 28 of 30
   EXPECT_EQ(upper.sliding_window(), 512);
-  EXPECT_EQ(upper.layers.at(27).attention.window, 0);
-  EXPECT_EQ(upper.layers.at(28).attention.window, 512);
+  EXPECT_EQ(upper.layers.at(27).attention().window, 0);
+  EXPECT_EQ(upper.layers.at(28).attention().window, 512);
   EXPECT_THAT(windows_of(architecture_with(qwen, "max_window_layers", "30")), Each(0)) << "no layer is left";
   EXPECT_THAT(windows_of(architecture_with(qwen, "max_window_layers", "0")), Each(512));
   EXPECT_THAT(windows_of(architecture_with(qwen, "sliding_window", "null")), Each(0));
@@ -222,7 +222,7 @@ Architecture read(const char* type, const char* more) {
 std::vector<int64_t> turned_widths(const Architecture& architecture) {
   std::vector<int64_t> widths;
   for (const LayerSpec& layer : architecture.layers) {
-    widths.push_back(layer.attention.rotary ? layer.attention.rotary->width : 0);
+    widths.push_back(layer.attention().rotary ? layer.attention().rotary->width : 0);
   }
   return widths;
 }
@@ -248,7 +248,7 @@ TEST(Families, HavePositionsByTypeOfLayer) {
   EXPECT_EQ(gemma, read("gemma3_text", newer));
   EXPECT_THAT(windows_of(gemma), ElementsAre(9, 9, 9, 9, 9, 0));
   EXPECT_EQ(rotary_of(gemma), (Rotary{.width = 256, .theta = 70}));
-  EXPECT_EQ(gemma.layers.back().attention.rotary, (Rotary{.width = 256, .theta = 3000, .scaling = LinearRope{8}}));
+  EXPECT_EQ(gemma.layers.back().attention().rotary, (Rotary{.width = 256, .theta = 3000, .scaling = LinearRope{8}}));
   EXPECT_EQ(gemma.rotaries().size(), 2u);
   EXPECT_THAT(windows_of(read("gemma3_text", R"({"num_hidden_layers": 4, "sliding_window_pattern": 2})")),
               ElementsAre(4096, 0, 4096, 0));
@@ -282,13 +282,13 @@ TEST(Families, ScaleAsTheirKeysSay) {
 
 TEST(Families, CapScoresAndLogits) {
   const Architecture gemma = read("gemma2", R"({"num_hidden_layers": 3, "attn_logit_softcapping": null})");
-  EXPECT_EQ(gemma.layers.front().attention.softcap, 0);
+  EXPECT_EQ(gemma.layers.front().attention().softcap, 0);
   EXPECT_EQ(gemma.head_softcap, 30);
   EXPECT_EQ(gemma.layers.front().norms, NormPlacement::kBoth);
   EXPECT_EQ(gemma.norm_offset, 1);
   EXPECT_EQ(gemma.embedding_scale, std::sqrt(128.0));
   EXPECT_THAT(windows_of(gemma), ElementsAre(4096, 0, 4096));
-  EXPECT_EQ(read("gemma2", "{}").layers.back().attention.softcap, 50);
+  EXPECT_EQ(read("gemma2", "{}").layers.back().attention().softcap, 50);
 }
 
 TEST(Families, ReadOneNormForBothPartsOfALayer) {

@@ -46,7 +46,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"gemma-2-9b", 9'241'705'984},        {"gemma-2-27b", 27'227'128'320},
       {"command-r7b", 8'028'033'024},       {"gpt2", 124'439'808},
       {"gpt2-medium", 354'823'168},         {"gpt2-large", 774'030'080},
-      {"gpt2-xl", 1'557'611'200},
+      {"gpt2-xl", 1'557'611'200},           {"lfm2-350m", 354'483'968},
+      {"lfm2-1.2b", 1'170'340'608},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -73,24 +74,24 @@ TEST(KnownShapes, MultiplyATokenWithAFewOfTheirExperts) {
 
 TEST(KnownShapes, AreOfTheirFamilies) {
   const auto scaling_of = [](const char* name) {
-    return architecture_of(name).layers.front().attention.rotary->scaling;
+    return architecture_of(name).layers.front().attention().rotary->scaling;
   };
   EXPECT_EQ(scaling_of("llama-3.2-1b"), (RopeScaling(Llama3Rope{32, 1, 4, 8192})));
   EXPECT_EQ(scaling_of("llama-3.1-70b"), (RopeScaling(Llama3Rope{8, 1, 4, 8192})));
   EXPECT_EQ(architecture_of("mistral-7b-v0.1").sliding_window(), 4096);
   EXPECT_EQ(architecture_of("mistral-7b-v0.3").sliding_window(), 0);
   EXPECT_EQ(architecture_of("mistral-nemo-12b").head_dim(), 128);  // not 5120 / 32
-  EXPECT_TRUE(architecture_of("qwen2.5-7b").layers.front().attention.input_bias);
+  EXPECT_TRUE(architecture_of("qwen2.5-7b").layers.front().attention().input_bias);
   EXPECT_EQ(architecture_of("qwen2.5-7b").sliding_window(), 0);
-  EXPECT_EQ(architecture_of("qwen3-0.6b").layers.front().attention.query_key_norm, QueryKeyNorm::kEachHead);
-  EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
+  EXPECT_EQ(architecture_of("qwen3-0.6b").layers.front().attention().query_key_norm, QueryKeyNorm::kEachHead);
+  EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().attention().query_key_norm, QueryKeyNorm::kAllHeads);
   EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().norms, NormPlacement::kAfter);
   EXPECT_EQ(*architecture_of("mixtral-8x7b").experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
   EXPECT_EQ(*architecture_of("qwen3-30b-a3b").experts(), (Experts{128, 8, true}));
   EXPECT_EQ(*architecture_of("olmoe-1b-7b").experts(), (Experts{64, 8, false}));
-  EXPECT_EQ(architecture_of("gemma-2-9b").layers.front().attention.window, 4096);
-  EXPECT_EQ(architecture_of("gemma-2-9b").layers.back().attention.window, 0);
-  EXPECT_FALSE(architecture_of("command-r7b").layers.back().attention.rotary);
+  EXPECT_EQ(architecture_of("gemma-2-9b").layers.front().attention().window, 4096);
+  EXPECT_EQ(architecture_of("gemma-2-9b").layers.back().attention().window, 0);
+  EXPECT_FALSE(architecture_of("command-r7b").layers.back().attention().rotary);
   const Architecture flan = architecture_of("flan-t5-xl"), first = architecture_of("t5-small");
   EXPECT_EQ(flan.encoder, (Encoder{24, 0}));
   EXPECT_EQ(flan.relative, (RelativePositions{32, 128}));

@@ -41,6 +41,8 @@ const char* name_of(StepKind kind) {
       return "attend";
     case StepKind::kAttendSource:
       return "attend to source";
+    case StepKind::kConvolve:
+      return "convolve";
     case StepKind::kActivate:
       return "activate";
     case StepKind::kExperts:
@@ -110,6 +112,14 @@ TEST(LayerProgram, OfT5sDecoderAttendsToTheSource) {
                           "15 = linear 14 (layer.1.EncDecAttention.o)", "16 = drop 15 ", "17 = add 16 9 "));
   EXPECT_TRUE(program.values[12].of_source);
   EXPECT_FALSE(program.values[14].of_source);
+}
+
+TEST(LayerProgram, OfLfm2ConvolvesOrAttends) {
+  const std::vector<std::string> lines = written("lfm2-350m", 0);
+  EXPECT_THAT(std::vector<std::string>(lines.begin(), lines.begin() + 6),
+              ElementsAre("2 = norm 0 (operator_norm)", "3 = linear 2 (conv.in_proj)", "4 = convolve 3 (conv.conv)",
+                          "5 = linear 4 (conv.out_proj)", "6 = add 5 0 ", "7 = norm 6 (ffn_norm)"));
+  EXPECT_THAT(written("lfm2-350m", 2), ::testing::Contains("11 = linear 10 (self_attn.out_proj)"));
 }
 
 TEST(LayerProgram, OfExpertsIsOneStep) {

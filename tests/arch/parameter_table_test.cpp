@@ -26,11 +26,11 @@ class ParameterTables : public testing::Test {
   ParameterTables() {
     architecture_.vocab_size = 11;
     architecture_.hidden_size = 6;
-    architecture_.layers.assign(1, {.attention = {.heads = 2,
-                                                  .key_value_heads = 2,
-                                                  .head_dim = 4,
-                                                  .input_bias = true,
-                                                  .query_key_norm = QueryKeyNorm::kEachHead},
+    architecture_.layers.assign(1, {.mixer = arch::Attention{.heads = 2,
+                                                             .key_value_heads = 2,
+                                                             .head_dim = 4,
+                                                             .input_bias = true,
+                                                             .query_key_norm = QueryKeyNorm::kEachHead},
                                     .feed_forward = {.width = 10}});
   }
   ParameterTable table(const Names& targets, const Names& saved = {}) const {
@@ -89,7 +89,7 @@ TEST_F(ParameterTables, RefuseToSaveWhatMatchesNothingOrAnAdapter) {
   EXPECT_THAT(refusal({"mlp"}), HasSubstr("'mlp' matches no module with weights of its own"));
   EXPECT_THAT(refusal({"mlp"}), HasSubstr("; name embed_tokens, input_layernorm, q_norm, k_norm, "
                                           "post_attention_layernorm, norm (all norms), lm_head, or a projection"));
-  architecture_.layers.front().attention.query_key_norm = QueryKeyNorm::kNone;
+  architecture_.layers.front().attention().query_key_norm = QueryKeyNorm::kNone;
   EXPECT_THAT(refusal({"q_norm"}), HasSubstr("; name embed_tokens, input_layernorm, post_attention_layernorm, norm ("));
   EXPECT_THAT(refusal({"_proj"}), HasSubstr("model.layers.0.self_attn.q_proj, which gets an adapter"));
 }
@@ -169,7 +169,7 @@ TEST_F(ParameterTables, HaveStepSizesBehindWhatIsFakeQuantized) {
 }
 
 TEST_F(ParameterTables, AdaptFusedQueriesKeysAndValuesUnlessTold) {
-  architecture_.layers.front().attention.fused = true;
+  architecture_.layers.front().attention().fused = true;
   EXPECT_THAT(adapted({}), ElementsAre("model.layers.0.self_attn.qkv_proj"));
 }
 
@@ -198,7 +198,7 @@ Architecture tiny_t5(bool gated) {
   Architecture architecture;
   architecture.vocab_size = 11;
   architecture.hidden_size = 6;
-  LayerSpec layer{.attention = {.heads = 2, .key_value_heads = 2, .head_dim = 4, .scaled = false},
+  LayerSpec layer{.mixer = arch::Attention{.heads = 2, .key_value_heads = 2, .head_dim = 4, .scaled = false},
                   .feed_forward = {.width = 10, .gated = gated, .activation = Activation::kGelu},
                   .naming = Naming::kT5};
   architecture.layers.assign(2, layer);

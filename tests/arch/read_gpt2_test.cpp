@@ -30,7 +30,7 @@ TEST(ReadGpt2, HasTheDefaultsOfTransformers) {
   EXPECT_TRUE(silent.tie_word_embeddings && silent.learned_positions && silent.centred_norms && silent.biased_norms);
   EXPECT_EQ(silent.bos_token_id, 50256);
   EXPECT_THAT(silent.eos_token_ids, ElementsAre(50256));
-  EXPECT_FALSE(silent.layers.front().attention.rotary);
+  EXPECT_FALSE(silent.layers.front().attention().rotary);
   EXPECT_EQ(silent.layers.front().feed_forward.width, 3072);
   EXPECT_EQ(read(R"({"n_inner": null})").layers.front().feed_forward.width, 48);
   EXPECT_THAT(read(R"({"vocab_size": 99})").eos_token_ids, testing::IsEmpty()) << "beyond this vocabulary";

@@ -28,7 +28,7 @@ TEST(RotaryFrequencies, AreThoseOfTransformers) {
   for (const Json& each : cases) {
     const std::string what = each["config"].dump();
     const Architecture architecture = parse_architecture(each["config"], "config.json");
-    const Rotary& rotary = *architecture.layers.front().attention.rotary;
+    const Rotary& rotary = *architecture.layers.front().attention().rotary;
     expect_near(rotary_frequencies(rotary), each["frequencies"], what);
     EXPECT_NEAR(rotary.magnitude, each["magnitude"].get<double>(), 1e-9) << what;
     const Json& beyond = each.contains("beyond") ? each["beyond"] : each["frequencies"];

@@ -12,7 +12,8 @@ Architecture with_experts(ExpertFiles files) {
   Architecture architecture;
   architecture.hidden_size = 6;
   architecture.vocab_size = 10;
-  LayerSpec layer{.attention = {.heads = 1, .key_value_heads = 1, .head_dim = 2}, .feed_forward = {.width = 5}};
+  LayerSpec layer{.mixer = arch::Attention{.heads = 1, .key_value_heads = 1, .head_dim = 2},
+                  .feed_forward = {.width = 5}};
   layer.feed_forward.experts = Experts{.count = 3, .per_token = 1, .files = files};
   architecture.layers.assign(2, layer);
   return architecture;

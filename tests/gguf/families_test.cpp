@@ -116,7 +116,7 @@ TEST(GgufFamilies, Gemma2) {
       "")
       << "its 27B model scales by hidden_size / heads";
   Architecture apart = model;
-  apart.layers[1].attention.rotary->theta = 77;
+  apart.layers[1].attention().rotary->theta = 77;
   EXPECT_THAT(refusal(apart), HasSubstr("another theta or stretch"));
 }
 
@@ -215,7 +215,7 @@ TEST(GgufFamilies, Olmo3) {
   EXPECT_THAT(refusal(golden("olmo3")), HasSubstr("by yarn with another beta_fast or beta_slow than 32 and 1"));
   Architecture model = golden("olmo3");
   for (arch::LayerSpec& layer : model.layers) {
-    if (auto* yarn = std::get_if<arch::YarnRope>(&layer.attention.rotary->scaling)) {
+    if (auto* yarn = std::get_if<arch::YarnRope>(&layer.attention().rotary->scaling)) {
       yarn->fast_turns = 32;
       yarn->slow_turns = 1;
     }
@@ -226,7 +226,7 @@ TEST(GgufFamilies, Olmo3) {
   EXPECT_EQ(stretched.count("rope.scaling.original_context_length"), 24);
   EXPECT_FLOAT_EQ(stretched.real("rope.scaling.attn_factor"), 1.2F / (0.1F * std::log(4.0F) + 1));
   EXPECT_FALSE(stretched.has("rope.scaling.yarn_beta_fast"));
-  model.layers.front().attention.rotary->theta = 77;
+  model.layers.front().attention().rotary->theta = 77;
   EXPECT_THAT(refusal(model), HasSubstr("another theta or stretch"));
 }
 
@@ -278,7 +278,7 @@ TEST(GgufFamilies, Ministral3) {
       << "its mscale and mscale_all_dim are the same";
   EXPECT_THAT(refusal(golden("ministral3_windowed")), HasSubstr("truncate: false"));
   Architecture model = golden("ministral3");
-  std::get<arch::YarnRope>(model.layers.front().attention.rotary->scaling).original_positions = 6;
+  std::get<arch::YarnRope>(model.layers.front().attention().rotary->scaling).original_positions = 6;
   EXPECT_THAT(refusal(model), HasSubstr("fewer positions"));
 }
 
@@ -321,15 +321,15 @@ TEST(GgufFamilies, OtherMixturesOfExperts) {
 
 TEST(GgufFamilies, StretchesThatMostArchitecturesHave) {
   Architecture model = golden("grouped");
-  for (arch::LayerSpec& layer : model.layers) layer.attention.rotary->scaling = arch::LinearRope{2};
+  for (arch::LayerSpec& layer : model.layers) layer.attention().rotary->scaling = arch::LinearRope{2};
   EXPECT_EQ(KeysOf(model).real("rope.scaling.factor"), 2);
   for (arch::LayerSpec& layer : model.layers) {
-    layer.attention.rotary->scaling = arch::YarnRope{.factor = 2};
-    layer.attention.rotary->magnitude = 0.1 * std::log(2) + 1;
+    layer.attention().rotary->scaling = arch::YarnRope{.factor = 2};
+    layer.attention().rotary->magnitude = 0.1 * std::log(2) + 1;
   }
   EXPECT_EQ(KeysOf(model).text("rope.scaling.type"), "yarn");
   EXPECT_FALSE(KeysOf(model).has("rope.scaling.attn_factor")) << "llama.cpp's own";
-  for (arch::LayerSpec& layer : model.layers) layer.attention.rotary->scaling = arch::LongRope{{1}, {2}};
+  for (arch::LayerSpec& layer : model.layers) layer.attention().rotary->scaling = arch::LongRope{{1}, {2}};
   EXPECT_THAT(refusal(model), HasSubstr("stretched by longrope"));
 }
 

@@ -72,7 +72,7 @@ TEST(ModelKeys, RotateNeighboursInLlamasQueriesAndKeysAlone) {
     const Architecture model = golden(name);
     const LlamaCppArchitecture& target = llama_cpp_architecture(model, name);
     for (const arch::ParameterSpec& spec : arch::parameter_specs(model)) {
-      const auto& attention = model.layers.front().attention;
+      const auto& attention = model.layers.front().attention();
       const bool query = spec.name.find("q_proj") != std::string::npos,
                  key = spec.name.find("k_proj") != std::string::npos;
       const int64_t heads = query ? attention.heads : key ? attention.key_value_heads : 0;
@@ -91,13 +91,13 @@ TEST(ModelKeys, DescribeAModel) {
   EXPECT_EQ(count("context_length"), model.max_position_embeddings);
   EXPECT_EQ(count("embedding_length"), model.hidden_size);
   EXPECT_EQ(count("feed_forward_length"), layer.feed_forward.width);
-  EXPECT_EQ(count("attention.head_count"), layer.attention.heads);
-  EXPECT_EQ(count("attention.head_count_kv"), layer.attention.key_value_heads);
+  EXPECT_EQ(count("attention.head_count"), layer.attention().heads);
+  EXPECT_EQ(count("attention.head_count_kv"), layer.attention().key_value_heads);
   EXPECT_EQ(count("attention.key_length"), model.head_dim());
   EXPECT_EQ(count("rope.dimension_count"), model.head_dim());
   EXPECT_EQ(count("vocab_size"), 77);
   EXPECT_EQ(std::get<float>(by_name.at("llama.rope.freq_base")),
-            static_cast<float>(model.layers.front().attention.rotary->theta));
+            static_cast<float>(model.layers.front().attention().rotary->theta));
   EXPECT_EQ(std::get<float>(by_name.at("llama.attention.layer_norm_rms_epsilon")), static_cast<float>(model.norm_eps));
 }
 
@@ -125,13 +125,13 @@ TEST(ModelKeys, TellOfWindows) {
   const std::map<std::string, weights::GgufValue> by_name(keys.begin(), keys.end());
   EXPECT_EQ(std::get<uint32_t>(by_name.at("qwen2.attention.sliding_window")), model.sliding_window());
   std::vector<bool> windowed;
-  for (const auto& layer : model.layers) windowed.push_back(layer.attention.window > 0);
+  for (const auto& layer : model.layers) windowed.push_back(layer.attention().window > 0);
   EXPECT_EQ(std::get<std::vector<bool>>(by_name.at("qwen2.attention.sliding_window_pattern")), windowed);
 }
 
 TEST(ModelKeys, DivideFrequenciesAsTheyAreStretched) {
   const Architecture model = golden("llama_stretched");
-  arch::Rotary rotary = *model.layers.front().attention.rotary;
+  arch::Rotary rotary = *model.layers.front().attention().rotary;
   const auto stretched = arch::rotary_frequencies(rotary);
   rotary.scaling = std::monostate();
   const auto plain = arch::rotary_frequencies(rotary);

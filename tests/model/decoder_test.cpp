@@ -286,6 +286,28 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
   }
 }
 
+// Where transformers' convolutions look over the border of documents.
+TEST(Packed, documents_of_lfm2_have_the_logits_of_each_alone) {
+  for (const std::string name : {"lfm2", "lfm2_adjusted", "lfm2_far"}) {
+    const Golden golden(name);
+    Decoder model = golden.make({}, true);
+    const at::NoGradGuard no_gradients;
+    ops::Documents documents;
+    documents.lengths = {4, 1, 7};
+    documents.longest = 7;
+    documents.positions_T = at::cat({at::arange(4, at::kInt), at::arange(1, at::kInt), at::arange(7, at::kInt)});
+    documents.offsets = at::tensor({0, 4, 5, 12}, at::kInt);
+    const at::Tensor ids_1T = golden.ids_BS.narrow(0, 0, 1).narrow(1, 0, 12);
+    const at::Tensor packed = model.forward({ids_1T, std::make_shared<const ops::Documents>(documents)});
+    int64_t first = 0;
+    for (const int64_t length : documents.lengths) {
+      const at::Tensor alone = model.forward(ids_1T.narrow(1, first, length));
+      EXPECT_LE(relative_difference(packed.narrow(1, first, length), alone), 1e-5) << name << " at " << first;
+      first += length;
+    }
+  }
+}
+
 TEST(Initialise, draws_as_transformers_and_repeats_by_seed) {
   Golden golden("tied");
   golden.architecture.initializer_range = 0.05;

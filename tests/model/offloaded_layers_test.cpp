@@ -22,8 +22,9 @@ arch::Architecture architecture() {
   architecture.vocab_size = 101;
   architecture.hidden_size = 64;
   architecture.layers.assign(
-      kLayers, {.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
-                .feed_forward = {.width = 96}});
+      kLayers,
+      {.mixer = arch::Attention{.heads = 4, .key_value_heads = 2, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
+       .feed_forward = {.width = 96}});
   architecture.initializer_range = 0.2;
   return architecture;
 }

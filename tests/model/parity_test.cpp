@@ -146,7 +146,7 @@ TEST(ParityFailsWith, a_wrong_rope_theta) {
     if (golden.architecture.rotaries().empty()) continue;
     arch::Architecture architecture = golden.architecture;
     for (arch::LayerSpec& layer : architecture.layers) {
-      if (layer.attention.rotary) layer.attention.rotary->theta *= 1.1;
+      if (layer.attends() && layer.attention().rotary) layer.attention().rotary->theta *= 1.1;
     }
     Decoder model = golden.make({}, false, architecture);
     const at::NoGradGuard no_gradients;
@@ -159,7 +159,7 @@ TEST(ParityFailsWith, positions_that_are_not_stretched) {
     const Golden golden(name);
     arch::Architecture architecture = golden.architecture;
     for (arch::LayerSpec& layer : architecture.layers) {
-      if (layer.attention.rotary) layer.attention.rotary->scaling = std::monostate();
+      if (layer.attention().rotary) layer.attention().rotary->scaling = std::monostate();
     }
     ASSERT_NE(architecture, golden.architecture) << name;
     Decoder model = golden.make({}, false, architecture);
@@ -197,7 +197,7 @@ TEST(ParityFailsWith, a_window_of_another_size) {
     for (const int64_t change : {-1, 1}) {
       arch::Architecture architecture = golden.architecture;
       for (arch::LayerSpec& layer : architecture.layers) {
-        if (layer.attention.window > 0) layer.attention.window += change;
+        if (layer.attention().window > 0) layer.attention().window += change;
       }
       Decoder model = golden.make({}, false, architecture);
       const at::NoGradGuard no_gradients;

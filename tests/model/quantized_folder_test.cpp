@@ -128,7 +128,7 @@ TEST(QuantizedFolders, have_the_largest_group_that_fits) {
   architecture.hidden_size = 128;
   int64_t& inner = architecture.layers.at(0).feed_forward.width;  // there is one
   inner = 128;
-  architecture.layers.at(0).attention.head_dim = 64;
+  architecture.layers.at(0).attention().head_dim = 64;
   EXPECT_EQ(arch::int4_scheme(architecture), quant::Scheme::kInt4Group128);
   inner = 192;
   EXPECT_EQ(arch::int4_scheme(architecture), quant::Scheme::kInt4Group64);

@@ -19,9 +19,9 @@ arch::Architecture tiny() {
   architecture.relative = arch::RelativePositions{32, 128};
   arch::LayerSpec layer;
   layer.naming = arch::Naming::kT5;
-  layer.attention.heads = layer.attention.key_value_heads = 2;
-  layer.attention.head_dim = 4;
-  layer.attention.scaled = false;
+  layer.attention().heads = layer.attention().key_value_heads = 2;
+  layer.attention().head_dim = 4;
+  layer.attention().scaled = false;
   layer.feed_forward.width = 12;
   layer.feed_forward.gated = false;
   layer.feed_forward.activation = Activation::kRelu;

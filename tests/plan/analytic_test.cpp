@@ -20,7 +20,7 @@ arch::Architecture tiny() {
   architecture.vocab_size = 10;
   architecture.hidden_size = 8;
   architecture.layers.assign(
-      2, {.attention = {.heads = 2, .key_value_heads = 1, .head_dim = 4, .rotary = arch::Rotary{.width = 4}},
+      2, {.mixer = arch::Attention{.heads = 2, .key_value_heads = 1, .head_dim = 4, .rotary = arch::Rotary{.width = 4}},
           .feed_forward = {.width = 12}});
   return architecture;
 }

@@ -68,8 +68,9 @@ TEST(Bound, ARefusalNamesWhatIsToBlameAndWhatHelps) {
   architecture.vocab_size = 1000;
   architecture.hidden_size = 64;
   architecture.layers.assign(
-      4, {.attention = {.heads = 4, .key_value_heads = 4, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
-          .feed_forward = {.width = 256}});
+      4,
+      {.mixer = arch::Attention{.heads = 4, .key_value_heads = 4, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
+       .feed_forward = {.width = 256}});
   const config::RunConfig run;
   Plan plan = plan_on_cpu(int64_t{50} << 20, int64_t{51} << 20, int64_t{50} << 20);
   plan.workload.steps = {{{8, 512}}};

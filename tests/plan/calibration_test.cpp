@@ -40,7 +40,7 @@ arch::Architecture architecture_of(int64_t width) {
   arch::Architecture architecture;
   architecture.hidden_size = width;
   architecture.layers.assign(
-      1, {.attention = {.heads = 1, .key_value_heads = 1, .head_dim = 2}, .feed_forward = {.width = 2}});
+      1, {.mixer = arch::Attention{.heads = 1, .key_value_heads = 1, .head_dim = 2}, .feed_forward = {.width = 2}});
   return architecture;
 }
 

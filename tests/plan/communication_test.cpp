@@ -20,8 +20,9 @@ arch::Architecture two_layers() {
   architecture.vocab_size = 1000;
   architecture.hidden_size = 64;
   architecture.layers.assign(
-      2, {.attention = {.heads = 4, .key_value_heads = 4, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
-          .feed_forward = {.width = 128}});
+      2,
+      {.mixer = arch::Attention{.heads = 4, .key_value_heads = 4, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
+       .feed_forward = {.width = 128}});
   return architecture;
 }
 

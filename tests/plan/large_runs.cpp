@@ -62,13 +62,13 @@ class Draw {
     architecture.family = "LlamaForCausalLM";
     architecture.vocab_size = known.vocabulary;
     architecture.hidden_size = known.width;
-    arch::LayerSpec layer{.attention = {.heads = known.heads,
-                                        .key_value_heads = known.key_value_heads,
-                                        .head_dim = known.head_size,
-                                        .input_bias = known.biased,
-                                        .rotary = arch::Rotary{.width = known.head_size}},
+    arch::LayerSpec layer{.mixer = arch::Attention{.heads = known.heads,
+                                                   .key_value_heads = known.key_value_heads,
+                                                   .head_dim = known.head_size,
+                                                   .input_bias = known.biased,
+                                                   .rotary = arch::Rotary{.width = known.head_size}},
                           .feed_forward = {.width = known.inner}};
-    if (known.normed) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+    if (known.normed) layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
     architecture.layers.assign(static_cast<size_t>(known.layers), layer);
     architecture.tie_word_embeddings = known.tied;
     architecture.dtype = known.dtype;

@@ -11,8 +11,10 @@ inline arch::Architecture llama_8b() {
   architecture.vocab_size = 128256;
   architecture.hidden_size = 4096;
   architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
-           .feed_forward = {.width = 14336}});
+      32,
+      {.mixer =
+           arch::Attention{.heads = 32, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
+       .feed_forward = {.width = 14336}});
   architecture.dtype = DType::kBF16;
   return architecture;
 }

@@ -17,26 +17,34 @@ void set_gpt2(arch::Architecture& architecture, arch::LayerSpec& layer) {
   architecture.max_position_embeddings = 300;
   architecture.dropout = 0.1;
   layer.naming = arch::Naming::kGpt2;
-  layer.attention.input_bias = layer.attention.output_bias = layer.feed_forward.bias = true;
-  layer.attention.fused = true;
+  layer.attention().input_bias = layer.attention().output_bias = layer.feed_forward.bias = true;
+  layer.attention().fused = true;
   layer.feed_forward.gated = false;
   layer.feed_forward.activation = Activation::kGelu;
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 14> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
-                                                     "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
-                                                     "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
-                                                     "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
-                                                     "Gemma3ForCausalLM",          "Phi3ForCausalLM",
-                                                     "GraniteForCausalLM",         "Gemma2ForCausalLM",
-                                                     "Cohere2ForCausalLM",         "GPT2LMHeadModel"};
+  constexpr std::array<const char*, 15> kFamilies = {"LlamaForCausalLM",
+                                                     "LlamaForCausalLM",
+                                                     "Qwen2ForCausalLM",
+                                                     "Qwen3ForCausalLM",
+                                                     "Olmo2ForCausalLM",
+                                                     "T5ForConditionalGeneration",
+                                                     "T5ForConditionalGeneration",
+                                                     "Qwen3MoeForCausalLM",
+                                                     "Gemma3ForCausalLM",
+                                                     "Phi3ForCausalLM",
+                                                     "GraniteForCausalLM",
+                                                     "Gemma2ForCausalLM",
+                                                     "Cohere2ForCausalLM",
+                                                     "GPT2LMHeadModel",
+                                                     "Lfm2ForCausalLM"};
   architecture.family = kFamilies[level];
-  layer.attention.input_bias = level == 1 || level == 2;
-  layer.attention.output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3 || level == kWithExperts || level == kGemma3)
-    layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
-  if (level == 4) layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+  layer.attention().input_bias = level == 1 || level == 2;
+  layer.attention().output_bias = layer.feed_forward.bias = level == 1;
+  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kLfm2)
+    layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
+  if (level == 4) layer.attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
   if (level == kGemma2 || level == kGemma3) {
     layer.norms = arch::NormPlacement::kBoth;
@@ -45,7 +53,7 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
     architecture.embedding_scale = 6;
   }
   if (level == kGemma2) {
-    layer.attention.softcap = 50;
+    layer.attention().softcap = 50;
     architecture.head_softcap = 30;
   }
   if (level == kCohere2) {
@@ -53,7 +61,8 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
     architecture.head_scale = 0.25;
   }
   if (level == kGpt2) set_gpt2(architecture, layer);
-  if (level == kPhi3) layer.attention.fused = layer.feed_forward.fused = true;
+  if (level == kLfm2) layer.naming = arch::Naming::kLfm2;
+  if (level == kPhi3) layer.attention().fused = layer.feed_forward.fused = true;
   if (level == kGranite) {
     layer.added_scale = 0.25;
     architecture.embedding_scale = 12;
@@ -68,7 +77,7 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
 void set_window(std::vector<arch::LayerSpec>& layers, int64_t window, SplitMix64& random) {
   size_t first = 0;
   if (window > 0 && random.below(2) != 0) first = static_cast<size_t>(random.below(layers.size()));
-  for (; first < layers.size(); ++first) layers[first].attention.window = window;
+  for (; first < layers.size(); ++first) layers[first].attention().window = window;
 }
 
 // All numbers of each head are turned, but half of Phi-3's, none of GPT-2's, and none in every second layer as SmolLM3
@@ -76,7 +85,7 @@ void set_window(std::vector<arch::LayerSpec>& layers, int64_t window, SplitMix64
 void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
   if (level == kGpt2) return;
   for (size_t number = 0; number < layers.size(); ++number) {
-    arch::Attention& attention = layers[number].attention;
+    arch::Attention& attention = layers[number].attention();
     const bool second = number % 2 == 1;
     attention.rotary = arch::Rotary{.width = attention.head_dim};
     if (level == kPhi3) attention.rotary->width = attention.head_dim / 4 * 2;
@@ -86,10 +95,19 @@ void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
   }
 }
 
+// In the place of attention, but in one layer.
+void set_convolutions(std::vector<arch::LayerSpec>& layers, SplitMix64& random) {
+  const auto attends = static_cast<size_t>(random.below(layers.size()));
+  const arch::ShortConvolution convolution{.taps = static_cast<int64_t>(1 + random.below(4))};
+  for (size_t number = 0; number < layers.size(); ++number) {
+    if (number != attends) layers[number].mixer = convolution;
+  }
+}
+
 // Rows of whole groups, as INT4 needs them.
 void fit_groups(arch::Architecture& architecture, arch::LayerSpec& layer) {
   constexpr int64_t kGroup = 32;
-  layer.attention.head_dim = kGroup;
+  layer.attention().head_dim = kGroup;
   architecture.hidden_size = round_up(architecture.hidden_size, kGroup);
   layer.feed_forward.width = round_up(layer.feed_forward.width, kGroup);
 }
@@ -102,7 +120,7 @@ void set_encoder(arch::Architecture& architecture, arch::LayerSpec layer, const 
   architecture.encoder = arch::Encoder{encoder_layers, 0};
   architecture.relative = arch::RelativePositions{32, 128};
   layer.naming = arch::Naming::kT5;
-  layer.attention.scaled = false;
+  layer.attention().scaled = false;
   layer.feed_forward.gated = levels[kFamily] == kFlanT5;
   layer.feed_forward.activation = layer.feed_forward.gated ? Activation::kGelu : Activation::kRelu;
   if (levels[kFamily] == kFlanT5) architecture.dropout = 0.1;
@@ -118,7 +136,7 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
   arch::Architecture architecture;
   arch::LayerSpec layer;
-  arch::Attention& attention = layer.attention;
+  arch::Attention& attention = layer.attention();
   if (!encodes(levels)) set_family(architecture, layer, levels[kFamily]);
   attention.head_dim = kHeadDims[random.below(kHeadDims.size())];
   const auto groups = static_cast<int64_t>(2 + random.below(2)), in_group = static_cast<int64_t>(2 + random.below(2));
@@ -141,6 +159,7 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   }
   set_positions(architecture.layers, levels[kFamily]);
   set_window(architecture.layers, number_of(levels, kWindow), random);
+  if (levels[kFamily] == kLfm2) set_convolutions(architecture.layers, random);
   return architecture;
 }
 

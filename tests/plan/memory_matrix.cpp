@@ -15,8 +15,8 @@ namespace fathom::plan::testing {
 namespace {
 
 constexpr uint64_t kSeed = 20260501;
-constexpr size_t kRuns = 240;
-constexpr size_t kCandidates = 60;  // of which the one that covers most new pairs is taken
+constexpr size_t kRuns = 240, kRunsOfLfm2 = 20;  // whose layers alone do not all attend
+constexpr size_t kCandidates = 60;               // of which the one that covers most new pairs is taken
 
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
 
@@ -45,10 +45,14 @@ Levels in_effect(Levels levels) {
   return levels;
 }
 
-// Full training is one level of the method, but half of all runs.
-Levels random_levels(SplitMix64& random) {
+// Full training is one level of the method, but half of all runs. Of the families LFM2, which is the last, or another.
+Levels random_levels(SplitMix64& random, bool lfm2) {
   Levels levels;
-  for (const MatrixAxis& axis : matrix_axes()) levels.push_back(random.below(axis.levels.size()));
+  for (const MatrixAxis& axis : matrix_axes()) {
+    const bool is_family = levels.size() == kFamily;
+    const size_t level = random.below(axis.levels.size() - (is_family ? 1 : 0));
+    levels.push_back(is_family && lfm2 ? kLfm2 : level);
+  }
   if (random.below(2) == 0) levels[kMethod] = 0;
   return in_effect(levels);
 }
@@ -86,6 +90,7 @@ struct ModuleNames {
 ModuleNames names_of(const Levels& levels) {
   if (encodes(levels)) return {{"o", "wo"}, {"shared", "lm_head"}, {"layer_norm", "final_layer_norm"}};
   if (levels[kFamily] == kGpt2) return {{"c_proj"}, {"wte", "wpe", "lm_head"}, {"ln_1", "ln_2", "ln_f"}};
+  if (levels[kFamily] == kLfm2) return {{"out_proj", "w2"}, {"embed_tokens", "lm_head"}, {"norm"}};
   return {{"o_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
 }
 
@@ -271,7 +276,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"attention", {"flash", "math"}},
       {"family",
        {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe", "gemma3", "phi3", "granite",
-        "gemma2", "cohere2", "gpt2"}},
+        "gemma2", "cohere2", "gpt2", "lfm2"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},
@@ -298,8 +303,11 @@ const std::set<MatrixPair>& possible_pairs() {
   static const auto* pairs = [] {
     auto* seen = new std::set<MatrixPair>;
     SplitMix64 random(kSeed);
-    for (int i = 0; i < 10'000; ++i)
-      each_pair(random_levels(random), [&](const MatrixPair& pair) { seen->insert(pair); });
+    for (const bool lfm2 : {false, true}) {
+      for (int i = 0; i < 10'000; ++i) {
+        each_pair(random_levels(random, lfm2), [&](const MatrixPair& pair) { seen->insert(pair); });
+      }
+    }
     return seen;
   }();
   return *pairs;
@@ -310,10 +318,11 @@ std::vector<Levels> matrix_levels() {
   Pairs open;
   std::vector<Levels> design;
   std::set<Levels> known;
-  while (design.size() < kRuns) {
-    Levels best = random_levels(random);
+  while (design.size() < kRuns + kRunsOfLfm2) {
+    const bool lfm2 = design.size() >= kRuns;
+    Levels best = random_levels(random, lfm2);
     for (size_t i = 1; i < kCandidates; ++i) {
-      Levels candidate = random_levels(random);
+      Levels candidate = random_levels(random, lfm2);
       if (open.would_cover(candidate) > open.would_cover(best)) best = candidate;
     }
     if (!known.insert(best).second) continue;

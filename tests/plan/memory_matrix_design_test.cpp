@@ -96,7 +96,8 @@ TEST(MemoryMatrix, EveryRunReachesItsLargestBatch) {
     EXPECT_TRUE(reached);
     EXPECT_EQ(run.evaluations.empty(), run.config.eval_strategy == config::Cadence::kNo);
     for (const arch::LayerSpec& layer : run.architecture.layers) {
-      EXPECT_EQ(layer.attention.heads % layer.attention.key_value_heads, 0);
+      if (!layer.attends()) continue;
+      EXPECT_EQ(layer.attention().heads % layer.attention().key_value_heads, 0);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "plan/fit.h"
 #include "plan/inference.h"
 
@@ -24,8 +25,10 @@ arch::Architecture llama_2_7b() {
   architecture.vocab_size = 32000;
   architecture.hidden_size = 4096;
   architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 32, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
-           .feed_forward = {.width = 11008}});
+      32,
+      {.mixer =
+           arch::Attention{.heads = 32, .key_value_heads = 32, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
+       .feed_forward = {.width = 11008}});
   return architecture;
 }
 
@@ -94,6 +97,14 @@ TEST(Inference, TakesWeightsAndACache) {
   EXPECT_EQ(inference.cache_bytes_per_token, 2 * 32 * 4096 * 2);
   EXPECT_EQ(inference.caches[1].bytes, 4 * 1000 * int64_t{524'288});
   EXPECT_THROW(estimate_inference(llama_2_7b(), {int64_t{1} << 40}, {int64_t{1} << 40}), Error);
+}
+
+// Keys and values in six of sixteen layers; in the others the last two of 1024 channels, whatever the length.
+TEST(Inference, CountsWhatConvolutionsKeepOnceForEachText) {
+  const auto file = FATHOM_SOURCE_DIR "/configs/models/lfm2-350m/config.json";
+  const Inference inference = estimate_inference(arch::parse_architecture(read_json(file), file), {3}, {1000});
+  EXPECT_EQ(inference.cache_bytes_per_token, 6 * 2 * 512 * 2);
+  EXPECT_EQ(inference.caches[0].bytes, 3 * (1000 * 12'288 + 10 * 2 * 1024 * 2));
 }
 
 TEST(Inference, LoadsABillionParametersInFourTwoOneAndHalfGigabytes) {

@@ -251,7 +251,7 @@ TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
 
 TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
   int64_t answers = 0;
-  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 6))) {
+  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 7))) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 6;
     run.gradient_accumulation_steps = 4;
@@ -286,7 +286,7 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
 // The formula is wrong by half, as scratch that it does not know makes it: each dry run says by how much.
 TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
   int64_t answers = 0, refusals = 0;
-  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 6))) {
+  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 7))) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 12;
     run.gradient_accumulation_steps = 10;

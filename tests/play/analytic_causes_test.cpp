@@ -30,8 +30,9 @@ plan::testing::MatrixRun base_run() {
   run.architecture.vocab_size = 101;
   run.architecture.hidden_size = 72;
   run.architecture.layers.assign(
-      1, {.attention = {.heads = 6, .key_value_heads = 6, .head_dim = 12, .rotary = arch::Rotary{.width = 12}},
-          .feed_forward = {.width = 201}});
+      1,
+      {.mixer = arch::Attention{.heads = 6, .key_value_heads = 6, .head_dim = 12, .rotary = arch::Rotary{.width = 12}},
+       .feed_forward = {.width = 201}});
   run.steps = {{schedule::whole_batch(5, 101)}};
   return run;
 }
@@ -84,19 +85,19 @@ const std::vector<Case>& cases() {
        [](Run& run) {
          train_adapters(run.config, {"q_proj", "v_proj"});
          run.architecture.family = "Qwen3ForCausalLM";
-         run.architecture.layers.front().attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+         run.architecture.layers.front().attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
        }},
       {"a_window_in_bf16",
        [](Run& run) {
          run.config.dtype = DType::kBF16;
          run.architecture.layers.front().feed_forward.width = 32;
-         run.architecture.layers.front().attention.window = 17;
+         run.architecture.layers.front().attention().window = 17;
        }},
       {"documents_by_the_formula",
        [](Run& run) {
          run.config.attn_implementation = config::Attention::kMath;
          run.config.packing = true;
-         run.architecture.layers.front().attention.key_value_heads = 2;
+         run.architecture.layers.front().attention().key_value_heads = 2;
          run.steps = {{documents({193, 40, 101})}};
        }},
       {"experts_of_several_batches",
@@ -119,8 +120,8 @@ const std::vector<Case>& cases() {
          run.architecture.max_position_embeddings = 300;
          arch::LayerSpec& layer = run.architecture.layers.front();
          layer.naming = arch::Naming::kGpt2;
-         layer.attention.fused = true;
-         layer.attention.rotary.reset();
+         layer.attention().fused = true;
+         layer.attention().rotary.reset();
          layer.feed_forward = {.width = 201, .gated = false, .activation = Activation::kGelu};
          evaluate(run, schedule::whole_batch(2, 260));
        }},

@@ -27,8 +27,9 @@ arch::Architecture grouped_architecture() {
   architecture.vocab_size = 2000;
   architecture.hidden_size = 192;
   architecture.layers.assign(
-      5, {.attention = {.heads = 6, .key_value_heads = 2, .head_dim = 32, .rotary = arch::Rotary{.width = 32}},
-          .feed_forward = {.width = 520}});
+      5,
+      {.mixer = arch::Attention{.heads = 6, .key_value_heads = 2, .head_dim = 32, .rotary = arch::Rotary{.width = 32}},
+       .feed_forward = {.width = 520}});
   return architecture;
 }
 
@@ -36,7 +37,7 @@ arch::Architecture tied_architecture() {
   arch::Architecture architecture = grouped_architecture();
   architecture.vocab_size = 9000;
   architecture.layers.resize(3);
-  for (arch::LayerSpec& layer : architecture.layers) layer.attention.key_value_heads = 6;
+  for (arch::LayerSpec& layer : architecture.layers) layer.attention().key_value_heads = 6;
   architecture.tie_word_embeddings = true;
   return architecture;
 }
@@ -45,8 +46,8 @@ arch::Architecture tied_architecture() {
 arch::Architecture normed_architecture(bool tied) {
   arch::Architecture architecture = tied ? tied_architecture() : grouped_architecture();
   for (arch::LayerSpec& layer : architecture.layers) {
-    layer.attention.input_bias = layer.attention.output_bias = layer.feed_forward.bias = true;
-    layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+    layer.attention().input_bias = layer.attention().output_bias = layer.feed_forward.bias = true;
+    layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
   }
   return architecture;
 }
@@ -56,7 +57,7 @@ arch::Architecture normed_after_architecture() {
   arch::Architecture architecture = grouped_architecture();
   for (arch::LayerSpec& layer : architecture.layers) {
     layer.norms = arch::NormPlacement::kAfter;
-    layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+    layer.attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
   }
   return architecture;
 }

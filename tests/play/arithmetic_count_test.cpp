@@ -77,7 +77,7 @@ TEST(Arithmetic, OfAdaptersAsCountedByHand) {
   architecture.vocab_size = 307;
   architecture.hidden_size = 40;
   architecture.layers.assign(
-      3, {.attention = {.heads = 5, .key_value_heads = 1, .head_dim = 8, .rotary = arch::Rotary{.width = 8}},
+      3, {.mixer = arch::Attention{.heads = 5, .key_value_heads = 1, .head_dim = 8, .rotary = arch::Rotary{.width = 8}},
           .feed_forward = {.width = 91}});
   config::RunConfig config = tiny_config();
   config.method = config::Method::kLora;
@@ -94,8 +94,10 @@ TEST(Arithmetic, OfEightBillionParameters) {
   architecture.vocab_size = 128256;
   architecture.hidden_size = 4096;
   architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
-           .feed_forward = {.width = 14336}});
+      32,
+      {.mixer =
+           arch::Attention{.heads = 32, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
+       .feed_forward = {.width = 14336}});
   config::RunConfig config = tiny_config();
   const plan::Arithmetic by_formula =
       plan::estimate_arithmetic(arch::resolve(config, architecture), step_of({{1, 8192}})).whole();
@@ -123,10 +125,10 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             arch::Architecture architecture = tiny_architecture();
             architecture.tie_word_embeddings = *targets == 'o';
             for (arch::LayerSpec& layer : architecture.layers) {
-              layer.attention.input_bias = architecture.tie_word_embeddings;
-              if (architecture.tie_word_embeddings) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+              layer.attention().input_bias = architecture.tie_word_embeddings;
+              if (architecture.tie_word_embeddings) layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
               if (*targets == 'a') {
-                layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+                layer.attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
                 layer.norms = arch::NormPlacement::kAfter;
               }
             }

@@ -11,7 +11,7 @@ namespace {
 arch::Architecture small_architecture() {
   arch::Architecture architecture;
   architecture.layers.push_back(
-      {.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
+      {.mixer = arch::Attention{.heads = 4, .key_value_heads = 2, .head_dim = 16, .rotary = arch::Rotary{.width = 16}},
        .feed_forward = {}});
   return architecture;
 }

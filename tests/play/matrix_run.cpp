@@ -37,6 +37,7 @@ class Threads {
 // is the embedding.
 Json config_of(const arch::Architecture& architecture) {
   const arch::LayerSpec& layer = architecture.layers.front();
+  const arch::Attention& attention = architecture.attention();
   if (layer.naming == arch::Naming::kGpt2) {
     return {{"architectures", {architecture.family}},
             {"vocab_size", architecture.vocab_size},
@@ -44,7 +45,7 @@ Json config_of(const arch::Architecture& architecture) {
             {"n_inner", layer.feed_forward.width},
             {"n_positions", architecture.max_position_embeddings},
             {"n_layer", architecture.num_hidden_layers()},
-            {"n_head", layer.attention.heads},
+            {"n_head", attention.heads},
             {"tie_word_embeddings", architecture.tie_word_embeddings}};
   }
   if (architecture.encoder) {
@@ -52,8 +53,8 @@ Json config_of(const arch::Architecture& architecture) {
             {"vocab_size", architecture.vocab_size},
             {"d_model", architecture.hidden_size},
             {"d_ff", layer.feed_forward.width},
-            {"d_kv", layer.attention.head_dim},
-            {"num_heads", layer.attention.heads},
+            {"d_kv", attention.head_dim},
+            {"num_heads", attention.heads},
             {"num_layers", architecture.encoder->layers},
             {"num_decoder_layers", architecture.num_hidden_layers() - architecture.encoder->layers},
             {"feed_forward_proj", layer.feed_forward.gated ? "gated-gelu" : "relu"},
@@ -64,14 +65,22 @@ Json config_of(const arch::Architecture& architecture) {
                  {"hidden_size", architecture.hidden_size},
                  {"intermediate_size", layer.feed_forward.width},
                  {"num_hidden_layers", architecture.num_hidden_layers()},
-                 {"num_attention_heads", layer.attention.heads},
-                 {"num_key_value_heads", layer.attention.key_value_heads},
-                 {"head_dim", layer.attention.head_dim},
+                 {"num_attention_heads", attention.heads},
+                 {"num_key_value_heads", attention.key_value_heads},
+                 {"head_dim", attention.head_dim},
                  {"tie_word_embeddings", architecture.tie_word_embeddings}};
   if (const arch::Experts* experts = architecture.experts()) {
     config.update({{"moe_intermediate_size", layer.feed_forward.width},
                    {"num_experts", experts->count},
                    {"num_experts_per_tok", experts->per_token}});
+  }
+  if (layer.naming == arch::Naming::kLfm2) {
+    config["block_auto_adjust_ff_dim"] = false;
+    config["layer_types"] = Json::array();
+    for (const arch::LayerSpec& each : architecture.layers) {
+      config["layer_types"].push_back(each.attends() ? "full_attention" : "conv");
+      if (!each.attends()) config["conv_L_cache"] = std::get<arch::ShortConvolution>(each.mixer).taps;
+    }
   }
   return config;
 }

@@ -25,13 +25,13 @@ Json settings_of(const std::vector<size_t>& levels) {
 }
 
 Json architecture_of(const arch::Architecture& architecture) {
-  const arch::LayerSpec& layer = architecture.layers.front();  // all are alike but for their windows
+  const arch::LayerSpec& layer = architecture.layers.front();  // those that attend are alike but for their windows
   return {{"hidden_size", architecture.hidden_size},
           {"intermediate_size", layer.feed_forward.width},
           {"vocab_size", architecture.vocab_size},
-          {"num_attention_heads", layer.attention.heads},
-          {"num_key_value_heads", layer.attention.key_value_heads},
-          {"head_dim", layer.attention.head_dim},
+          {"num_attention_heads", architecture.attention().heads},
+          {"num_key_value_heads", architecture.attention().key_value_heads},
+          {"head_dim", architecture.attention().head_dim},
           {"parameters", arch::parameter_count(architecture)}};
 }
 

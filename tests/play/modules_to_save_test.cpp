@@ -49,12 +49,12 @@ plan::testing::MatrixRun run_of(const Case& settings) {
   run.architecture.family = "Qwen3ForCausalLM";
   run.architecture.vocab_size = 1003;
   run.architecture.hidden_size = 91;
-  run.architecture.layers.assign(3, {.attention = {.heads = 4,
-                                                   .key_value_heads = 2,
-                                                   .head_dim = 20,
-                                                   .input_bias = true,
-                                                   .query_key_norm = arch::QueryKeyNorm::kEachHead,
-                                                   .rotary = arch::Rotary{.width = 20}},
+  run.architecture.layers.assign(3, {.mixer = arch::Attention{.heads = 4,
+                                                              .key_value_heads = 2,
+                                                              .head_dim = 20,
+                                                              .input_bias = true,
+                                                              .query_key_norm = arch::QueryKeyNorm::kEachHead,
+                                                              .rotary = arch::Rotary{.width = 20}},
                                      .feed_forward = {.width = 150}});
   run.architecture.tie_word_embeddings = tied;
   run.steps = {{{3, 70, 150}, {2, 55, 80}}};

@@ -41,8 +41,8 @@ config::RunConfig config_of(const Setting& setting) {
 
 arch::Architecture architecture_of(const Setting& setting) {
   arch::Architecture architecture = train::testing::tiny_architecture();
-  for (arch::LayerSpec& layer : architecture.layers) layer.attention.key_value_heads = setting.key_heads;
-  architecture.layers.front().attention.window = setting.window;
+  for (arch::LayerSpec& layer : architecture.layers) layer.attention().key_value_heads = setting.key_heads;
+  architecture.layers.front().attention().window = setting.window;
   return architecture;
 }
 

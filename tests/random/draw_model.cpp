@@ -115,6 +115,22 @@ void draw_gpt2(Json& model, Dice& dice) {
   for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) model[key] = rate;
 }
 
+// Convolutions in the place of attention, in any layers but one.
+void draw_lfm2(Json& model, Dice& dice) {
+  const auto layers = model["num_hidden_layers"].get<int64_t>(), attends = dice.between(0, layers - 1);
+  Json attending = Json::array(), types = Json::array();
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const bool attends_too = layer == attends || dice.chance(0.3);
+    if (attends_too) attending.push_back(layer);
+    types.push_back(attends_too ? "full_attention" : "conv");
+  }
+  dice.chance(0.5) ? model["full_attn_idxs"] = attending : model["layer_types"] = types;
+  model["conv_L_cache"] = dice.one_of<int64_t>({1, 2, 3, 3, 3, 4, 9});
+  model["block_auto_adjust_ff_dim"] = dice.chance(0.4);
+  model["block_multiple_of"] = 32;
+  if (dice.chance(0.5)) model["norm_eps"] = 1e-3;
+}
+
 // How positions are stretched, and how many numbers of a head they turn.
 void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
@@ -174,6 +190,7 @@ Json draw_model(Dice& dice) {
   if (family.input_bias == arch::Bias::kByKey || family.input_bias == arch::Bias::kByKeyElseTrue)
     model["attention_bias"] = dice.chance(0.2);
   if (family.feed_forward_bias == arch::Bias::kByKey) model["mlp_bias"] = dice.chance(0.2);
+  if (family.keys == arch::Keys::kLfm2) draw_lfm2(model, dice);
   draw_window(model, family, dice);
   draw_experts(model, family, dice);
   draw_positions(model, family, dice);

@@ -94,7 +94,7 @@ TEST(Draw, ReachesFromTheLeastToTheMostThatAMachinePlays) {
   };
   for (const auto& [key, least, most] :
        {Bounds{"gradient_accumulation_steps", 1, 4'000}, Bounds{"per_device_train_batch_size", 1, 200},
-        Bounds{"per_device_eval_batch_size", 1, 200}, Bounds{"max_length", 3, 2'000}, Bounds{"num_processes", 1, 50},
+        Bounds{"per_device_eval_batch_size", 1, 200}, Bounds{"max_length", 4, 2'000}, Bounds{"num_processes", 1, 50},
         Bounds{"lora_r", 1, 1'000}, Bounds{"loss_chunk_size", 0, 2'147'483'647}, Bounds{"num_threads", 0, 64},
         Bounds{"max_steps", 1, 1'000}, Bounds{"pad_to_multiple_of", 0, 300}, Bounds{"seed", 0, 2'147'483'647},
         Bounds{"logging_steps", 1, 2'147'483'647}, Bounds{"dp_replicate_size", 1, 2}}) {

@@ -115,11 +115,11 @@ TEST(Answers, AreRefusedBeyondLearnedPositions) {
 TEST(Answers, AreRefusedWhereLongropeTurnsThemAnew) {
   arch::Architecture architecture;
   architecture.layers.resize(1);
-  architecture.layers.front().attention.rotary = arch::Rotary{.width = 2, .scaling = arch::LongRope{{1}, {2}, 16}};
+  architecture.layers.front().attention().rotary = arch::Rotary{.width = 2, .scaling = arch::LongRope{{1}, {2}, 16}};
   EXPECT_NO_THROW(refuse_answers_read_anew(architecture, {{2, 5, 16, 0}, {2, 17, 40, 0}}));
   EXPECT_THROW(refuse_answers_read_anew(architecture, {{2, 5, 17, 0}}), UsageError);
   EXPECT_THROW(refuse_answers_read_anew(architecture, {{2, 16, 17, 0}}), UsageError);
-  architecture.layers.front().attention.rotary->scaling = arch::LinearRope{2};
+  architecture.layers.front().attention().rotary->scaling = arch::LinearRope{2};
   EXPECT_NO_THROW(refuse_answers_read_anew(architecture, {{2, 5, 17, 0}}));
 }
 

@@ -101,8 +101,7 @@ Run draw_run(Dice& dice) {
   attention.heads = dice.chance(0.5) ? 32 : 2;
   if (dice.chance(0.5)) attention.window = dice.between(1, longest + 5);
   if (!config.packing && dice.chance(0.4)) attention.softcap = 30;
-  run.architecture.layers.assign(static_cast<size_t>(dice.between(1, 40)),
-                                 {.attention = attention, .feed_forward = {}});
+  run.architecture.layers.assign(static_cast<size_t>(dice.between(1, 40)), {.mixer = attention, .feed_forward = {}});
   const std::array<int64_t, 4> played = {1, played_on(false), played_on(true), 100'000};
   run.played = played[static_cast<size_t>(dice.between(0, 3))];
   return run;
@@ -125,7 +124,7 @@ struct Sizes {
       longest = std::max(longest, document);
       squares += document * document;
     }
-    const arch::Attention& attention = architecture.layers.front().attention;
+    const arch::Attention& attention = architecture.layers.front().attention();
     beyond_window = attention.window > 0 && longest_sequence(batch) > attention.window;
     const auto scores = [&](int64_t queries, int64_t keys) {
       if (attention.softcap == 0 || queries * keys == 0) return int64_t{0};

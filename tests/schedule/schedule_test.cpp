@@ -22,7 +22,7 @@ constexpr int64_t kAll = 1'000'000'000, kLittle = 1;
 
 arch::Architecture architecture_with(int64_t window) {
   arch::Architecture architecture;
-  architecture.layers.assign(2, {.attention = {.window = window}, .feed_forward = {}});
+  architecture.layers.assign(2, {.mixer = arch::Attention{.window = window}, .feed_forward = {}});
   return architecture;
 }
 

@@ -66,7 +66,7 @@ class Packing : public ::testing::TestWithParam<Setting> {
   }
   static std::unique_ptr<Trainer> trainer(const config::RunConfig& config) {
     arch::Architecture architecture = testing::tiny_architecture();
-    for (arch::LayerSpec& layer : architecture.layers) layer.attention.window = GetParam().window;
+    for (arch::LayerSpec& layer : architecture.layers) layer.attention().window = GetParam().window;
     auto trainer = std::make_unique<Trainer>(arch::resolve(config, architecture), 4096,
                                              Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
     trainer->model().initialise(7);

@@ -24,7 +24,7 @@ inline arch::Architecture tiny_architecture() {
   architecture.vocab_size = 101;
   architecture.hidden_size = 24;
   architecture.layers.assign(
-      2, {.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 6, .rotary = arch::Rotary{.width = 6}},
+      2, {.mixer = arch::Attention{.heads = 4, .key_value_heads = 2, .head_dim = 6, .rotary = arch::Rotary{.width = 6}},
           .feed_forward = {.width = 56}});
   architecture.initializer_range = 0.2;
   return architecture;

@@ -24,14 +24,17 @@ arch::Architecture architecture_named(const std::string& name) {
     architecture.vocab_size = 32000;
     architecture.hidden_size = 1024;
     architecture.layers.assign(
-        4, {.attention = {.heads = 16, .key_value_heads = 4, .head_dim = 64, .rotary = arch::Rotary{.width = 64}},
+        4, {.mixer =
+                arch::Attention{.heads = 16, .key_value_heads = 4, .head_dim = 64, .rotary = arch::Rotary{.width = 64}},
             .feed_forward = {.width = 2816}});
   } else if (name == "70B") {
     architecture.vocab_size = 128256;
     architecture.hidden_size = 8192;
     architecture.layers.assign(
-        80, {.attention = {.heads = 64, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
-             .feed_forward = {.width = 28672}});
+        80,
+        {.mixer =
+             arch::Attention{.heads = 64, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
+         .feed_forward = {.width = 28672}});
     architecture.max_position_embeddings = 8192;
   } else {
     throw Error("no shape '" + name + "'");

@@ -1,0 +1,76 @@
+// Older folders call the width of feed-forward parts block_ff_dim, and list the layers that attend.
+#include "arch/read_lfm2.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rounding.h"
+
+namespace fathom::arch {
+namespace {
+
+constexpr const char *kLayerTypes = "layer_types", *kAttending = "full_attn_idxs", *kTied = "tie_word_embeddings";
+
+// Two thirds of what the key says, times a factor, up to a multiple: unless it is to be taken as it is.
+int64_t read_width(const ConfigJson& config) {
+  const int64_t said = config.size(config.find("block_ff_dim") != nullptr ? "block_ff_dim" : "intermediate_size");
+  const bool as_it_is = config.find("block_auto_adjust_ff_dim") != nullptr && !config.flag("block_auto_adjust_ff_dim");
+  if (as_it_is) return said;
+  const double factor = config.number("block_ffn_dim_multiplier", 1, 0);
+  const auto two_thirds = static_cast<double>(static_cast<int64_t>(2 * static_cast<double>(said) / 3));
+  const double width = factor * two_thirds;
+  if (width < 1 || width > ConfigJson::kMaxSize) config.refuse("block_ffn_dim_multiplier", "is out of range");
+  return round_up(static_cast<int64_t>(width), config.size("block_multiple_of", 256));
+}
+
+std::vector<bool> read_which_attend(const ConfigJson& config, size_t layers) {
+  const auto require_list = [&](const char* key, const Json& list) {
+    if (!list.is_array()) config.refuse(key, "expected a list");
+  };
+  std::vector<bool> attend(layers, true);
+  if (const Json* types = config.find(kLayerTypes)) {
+    require_list(kLayerTypes, *types);
+    if (types->size() != layers) config.refuse(kLayerTypes, "expected as many types as num_hidden_layers");
+    for (size_t layer = 0; layer < layers; ++layer) {
+      const Json& type = (*types)[layer];
+      const std::string said = type.is_string() ? type.get<std::string>() : "";
+      attend[layer] = said == "full_attention";
+      if (!attend[layer] && said != "conv") {
+        config.refuse(kLayerTypes, type.dump().substr(0, 80) + " is not supported");
+      }
+    }
+  } else if (const Json* listed = config.find(kAttending)) {
+    require_list(kAttending, *listed);
+    std::set<int64_t> numbers;
+    for (const Json& number : *listed) numbers.insert(config.as_integer(kAttending, number));
+    for (size_t layer = 0; layer < layers; ++layer) attend[layer] = numbers.contains(static_cast<int64_t>(layer));
+  }
+  return attend;
+}
+
+}  // namespace
+
+Json lfm2_in_llamas_words(const ConfigJson& config, const Json& json) {
+  Json words = json;
+  words["intermediate_size"] = read_width(config);
+  words["rms_norm_eps"] = config.number("norm_eps", 1e-5, 0);
+  if (const Json* tied = config.find("tie_embedding")) words[kTied] = *tied;
+  words.erase(kLayerTypes);
+  return words;
+}
+
+void read_convolutions(const ConfigJson& config, Architecture& architecture) {
+  if (config.flag("conv_bias")) config.refuse("conv_bias", "only false is supported");
+  const ShortConvolution convolution{.taps = config.size("conv_L_cache", 3)};
+  const std::vector<bool> attend = read_which_attend(config, architecture.layers.size());
+  for (size_t layer = 0; layer < attend.size(); ++layer) {
+    if (!attend[layer]) architecture.layers[layer].mixer = convolution;
+  }
+  for (const bool attends : attend) {
+    if (attends) return;
+  }
+  config.refuse(config.find(kLayerTypes) != nullptr ? kLayerTypes : kAttending, "expected a layer that attends");
+}
+
+}  // namespace fathom::arch
