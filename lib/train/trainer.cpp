@@ -13,11 +13,11 @@
 #include "footprint/moment_storage.h"
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
-#include "optim/gradient_norm.h"
 #include "plan/shares.h"
 #include "schedule/inputs.h"
 #include "train/finite.h"
 #include "train/loss_sum.h"
+#include "train/updates_in_backward.h"
 
 namespace fathom::train {
 namespace {
@@ -88,20 +88,15 @@ Trainer::Trainer(const arch::Run& run, const BatchCapacity& capacity, const Plac
   if (config.offload_optimizer) home.host_memory = host_memory;
   optimizer_ = optim::make_optimizer(config, optimized, home);
   if (holds_shares()) sharded_->adopt_states(optimizer_->state(), optimizer_->state_blocks());
-  if (config.optimizer_in_backward) {
-    in_backward_ = std::make_unique<UpdatesInBackward>(*optimizer_, trained_, *placement_.ledger);
-  }
-  if (!is_alone() && !holds_shares()) make_buckets();
+  gradients_ = make_gradient_keeper();
 }
 
-void Trainer::make_buckets() {
-  std::vector<at::Tensor> tensors;
-  for (const model::Parameter& parameter : trained_) tensors.push_back(parameter.tensor);
-  buckets_ = std::make_unique<dist::GradientBuckets>(*placement_.group, tensors);
-  for (const dist::Group::Sum& sum : buckets_->sums()) {
-    placement_.ledger->claim(sum.tensor, memory::Component::kGradients, "a bucket of gradients");
-    placement_.ledger->claim(sum.staging, memory::Component::kFunctionality, "gradients of other processes");
-  }
+std::unique_ptr<GradientKeeper> Trainer::make_gradient_keeper() {
+  ledger::Ledger& ledger = *placement_.ledger;
+  if (config_.optimizer_in_backward) return std::make_unique<UpdatesInBackward>(*optimizer_, trained_, ledger);
+  if (holds_shares()) return gradients_in_shares(trained_, *sharded_);
+  if (!is_alone()) return gradients_in_buckets(trained_, *placement_.group, ledger);
+  return own_gradients(trained_, ledger);
 }
 
 Trainer::~Trainer() = default;
@@ -147,22 +142,18 @@ void Trainer::end() {
   placement_.ledger->end_phase();
 }
 
-at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round) {
+at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share,
+                               const GradientKeeper::Round& round) {
   ledger::Ledger& ledger = *placement_.ledger;
   claim_workspaces(placement_);
   begin(memory::Phase::kForward);
-  if (holds_shares()) sharded_->begin_round(round);
+  gradients_->begin_passes(round);
   at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1, router_share);
   end();
   begin(memory::Phase::kBackward);
   ledger.enter("loss");
   torch::autograd::backward({loss}, {});
-  if (holds_shares()) sharded_->end_round();
-  if (is_alone() && !in_backward_) {
-    for (const model::Parameter& parameter : trained_) {
-      ledger.claim(parameter.tensor.grad(), memory::Component::kGradients, parameter.name);
-    }
-  }
+  gradients_->end_passes();
   loss = loss.detach();
   end();
   return loss;
@@ -170,33 +161,17 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, dou
 
 void Trainer::update(double learning_rate, const std::function<void()>& before_update,
                      const std::function<void()>& read_losses, StepResult& result) {
-  if (in_backward_) {
-    const at::Tensor norm = in_backward_->norm();
-    read_losses();
-    result.gradient_norm = norm.item<double>();
-    may_update(result);
-    return;
-  }
-  std::vector<at::Tensor> gradients;
-  for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
-  std::function<double(double)> of_all;
-  if (holds_shares()) {
-    of_all = [this](double share) { return sharded_->sum(share); };
-  }
-  const optim::GradientNorm gradient_norm = optim::gradient_norm(
-      gradients, config_.max_grad_norm, loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt, of_all);
+  const std::optional<double> loss_scale = loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt;
+  const optim::GradientNorm norm = gradients_->norm(config_.max_grad_norm, loss_scale);
   read_losses();  // a GPU has been given the norm before anybody waits for it
-  result.gradient_norm = gradient_norm.total.item<double>();
+  result.gradient_norm = norm.total.item<double>();
   if (!is_alone()) placement_.group->check();
   result.skipped = !may_update(result);
-  if (!result.skipped) {
+  if (!result.skipped && !gradients_->updates_in_backward()) {
     if (before_update) before_update();
-    optimizer_->step(learning_rate, gradient_norm.factor);
+    optimizer_->step(learning_rate, norm.factor);
   }
-  gradients.clear();
-  if (holds_shares()) return sharded_->clear_gradients();
-  if (!is_alone()) return buckets_->clear();
-  for (const model::Parameter& parameter : trained_) parameter.tensor.mutable_grad().reset();
+  gradients_->clear();
 }
 
 // What result and micro_batches say of this process becomes what they are of all.
@@ -231,22 +206,20 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   // Of the n-th micro-batch of each.
   const auto round_of = [&](int64_t n) {
     const int64_t left = micro_batches_of_all - n * placement_.processes();
-    return Round{std::clamp<int64_t>(left, 0, placement_.processes()), left <= placement_.processes()};
+    return GradientKeeper::Round{std::clamp<int64_t>(left, 0, placement_.processes()), left <= placement_.processes()};
   };
   model().set_training(true);
-  if (in_backward_) {
-    if (before_update) before_update();
-    in_backward_->begin_step(learning_rate);
-  }
+  if (gradients_->updates_in_backward() && before_update) before_update();
+  gradients_->begin_step(learning_rate);
   const double router_share = 1 / static_cast<double>(micro_batches_of_all);
   const int64_t most = std::max(config_.gradient_accumulation_steps, std::ssize(micro_batches));
   LossSum losses(placement_.group, most), of_routers(placement_.group, most);
   DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
-  if (micro_batches.empty() && buckets_) buckets_->expect_last();
+  if (micro_batches.empty()) gradients_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const DeviceBatch batch = std::exchange(next, DeviceBatch());
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
-    if (buckets_ && i + 1 == micro_batches.size()) buckets_->expect_last();
+    if (i + 1 == micro_batches.size()) gradients_->expect_last();
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
       losses.add(accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)), router_share,
                             round_of(static_cast<int64_t>(i))));
@@ -255,10 +228,11 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
       }
     });
   }
-  if (buckets_) buckets_->finish();
-  if (const Round left = round_of(std::ssize(micro_batches)); holds_shares() && left.contributors > 0) {
+  gradients_->finish();
+  const GradientKeeper::Round left = round_of(std::ssize(micro_batches));
+  if (left.contributors > 0 && gradients_->takes_every_round()) {
     begin(memory::Phase::kForward);
-    sharded_->idle_round(left);
+    gradients_->idle_round(left);
     end();
   }
   begin(memory::Phase::kOptimizerStep);
@@ -284,8 +258,9 @@ memory::Memory Trainer::saving(const std::function<void()>& save) {
 
 std::string Trainer::remedy_for_not_finite() const {
   const char* limit = config_.max_grad_norm > 0 ? " or max_grad_norm"
-                      : in_backward_            ? ", or set max_grad_norm in the place of optimizer_in_backward"
-                                                : ", or set max_grad_norm";
+                      : gradients_->updates_in_backward()
+                          ? ", or set max_grad_norm in the place of optimizer_in_backward"
+                          : ", or set max_grad_norm";
   std::string remedy = std::string("lower learning_rate") + limit;
   if (precision_.stored != DType::kF32 || precision_.computed != DType::kF32) remedy += ", or train in float32";
   remedy += "; checkpoints of before stay as they are";
@@ -314,18 +289,13 @@ void Trainer::require_finite_weights(const std::string& when, bool trained_too) 
 
 void Trainer::fail_not_finite(double loss) const {
   const std::string remedy = remedy_for_not_finite();
-  require_finite_weights("", /*trained_too=*/!in_backward_);  // there they were changed by what is not finite
-  if (in_backward_) {
-    if (!std::isfinite(loss)) throw Error("the loss is not finite", remedy);
-    const std::string first = in_backward_->first_not_finite();
-    if (!first.empty()) throw Error("the gradient of " + first + " is not finite", remedy);
-    throw Error("the gradient norm is not finite although all gradients here are", remedy);
+  const bool updated = gradients_->updates_in_backward();  // by what is not finite
+  require_finite_weights("", /*trained_too=*/!updated);
+  if (!std::isfinite(loss)) {
+    throw Error(std::string("the loss is not finite") + (updated ? "" : " although all weights here are"), remedy);
   }
-  if (!std::isfinite(loss)) throw Error("the loss is not finite although all weights here are", remedy);
-  for (const model::Parameter& parameter : trained_) {
-    if (!is_finite(parameter.tensor.grad()))
-      throw Error("the gradient of " + parameter.name + " is not finite", remedy);
-  }
+  const std::string first = gradients_->first_not_finite();
+  if (!first.empty()) throw Error("the gradient of " + first + " is not finite", remedy);
   throw Error("the gradient norm is not finite although all gradients here are", remedy);
 }
 

@@ -8,15 +8,14 @@
 
 #include "checkpoint/named_tensors.h"
 #include "config/run_config.h"
-#include "dist/gradient_buckets.h"
 #include "dist/group.h"
 #include "dist/sharded_parameters.h"
 #include "model/offloaded_layers.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "train/evaluator.h"
+#include "train/gradient_keeper.h"
 #include "train/phase_clock.h"
-#include "train/updates_in_backward.h"
 
 namespace fathom::train {
 
@@ -85,12 +84,12 @@ class Trainer {
 
  private:
   bool is_alone() const { return placement_.group == nullptr; }
-  void make_buckets();              // of gradients, which copies add up
+  std::unique_ptr<GradientKeeper> make_gradient_keeper();
   void begin(memory::Phase phase);  // of a step
   void end();
   void count_for_all(StepResult& result, int64_t& micro_batches) const;
-  using Round = dist::ShardedParameters::Round;
-  at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round);
+  at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share,
+                        const GradientKeeper::Round& round);
   // read_losses: called once the norm of the gradients is being made.
   void update(double learning_rate, const std::function<void()>& before_update,
               const std::function<void()>& read_losses, StepResult& result);
@@ -105,9 +104,8 @@ class Trainer {
   std::unique_ptr<model::OffloadedLayers> offloaded_;  // null: they lie on the device
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::vector<model::Parameter> held_, trained_;    // here, whole or in shares; of these, those that are trained
-  std::unique_ptr<dist::GradientBuckets> buckets_;  // of several processes that each have all parameters
-  std::unique_ptr<UpdatesInBackward> in_backward_;  // null: updates come after the backward pass
+  std::vector<model::Parameter> held_, trained_;  // here, whole or in shares; of these, those that are trained
+  std::unique_ptr<GradientKeeper> gradients_;
   std::optional<optim::LossScale> loss_scale_;
   PhaseClock clock_;
 };

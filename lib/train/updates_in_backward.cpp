@@ -18,26 +18,30 @@ class UpdatesInBackward::Hook : public torch::autograd::PostAccumulateGradHook {
 
 UpdatesInBackward::UpdatesInBackward(optim::Optimizer& optimizer, const std::vector<model::Parameter>& trained,
                                      ledger::Ledger& ledger)
-    : optimizer_(optimizer), trained_(trained), ledger_(ledger) {
-  for (size_t i = 0; i < trained_.size(); ++i) {
-    torch::autograd::impl::set_post_acc_grad_hooks(trained_[i].tensor, std::make_unique<Hook>(*this, i));
+    : GradientKeeper(trained), optimizer_(optimizer), ledger_(ledger) {
+  for (size_t i = 0; i < trained.size(); ++i) {
+    torch::autograd::impl::set_post_acc_grad_hooks(trained[i].tensor, std::make_unique<Hook>(*this, i));
   }
 }
 
 UpdatesInBackward::~UpdatesInBackward() {
-  for (const model::Parameter& parameter : trained_) {
+  for (const model::Parameter& parameter : trained()) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
   }
 }
 
 void UpdatesInBackward::begin_step(double learning_rate) {
   learning_rate_ = learning_rate;
-  norm_.emplace(trained_.size());
+  norm_.emplace(trained().size());
   optimizer_.begin_step();
 }
 
+optim::GradientNorm UpdatesInBackward::norm(double /*max_norm*/, std::optional<double> /*loss_scale*/) const {
+  return {norm_->total(), {}};
+}
+
 void UpdatesInBackward::update(size_t index) {
-  const model::Parameter& parameter = trained_[index];
+  const model::Parameter& parameter = trained()[index];
   const at::Tensor& gradient = parameter.tensor.grad();
   ledger_.claim(gradient, memory::Component::kGradients, parameter.name);
   norm_->add(index, gradient);
@@ -46,7 +50,7 @@ void UpdatesInBackward::update(size_t index) {
 
 std::string UpdatesInBackward::first_not_finite() const {
   const std::optional<size_t> first = norm_->first_not_finite();
-  return first ? trained_[*first].name : "";
+  return first ? trained()[*first].name : "";
 }
 
 }  // namespace fathom::train

@@ -3,39 +3,34 @@
 // did so with SGD).
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ledger/ledger.h"
-#include "model/parameters.h"
-#include "optim/gradient_norm.h"
 #include "optim/optimizer.h"
+#include "train/gradient_keeper.h"
 
 namespace fathom::train {
 
-class UpdatesInBackward {
+class UpdatesInBackward final : public GradientKeeper {
  public:
   // trained: what the optimizer was made of, in its order. All three live as long as this.
   UpdatesInBackward(optim::Optimizer& optimizer, const std::vector<model::Parameter>& trained, ledger::Ledger& ledger);
-  ~UpdatesInBackward();
-  UpdatesInBackward(const UpdatesInBackward&) = delete;
-  UpdatesInBackward& operator=(const UpdatesInBackward&) = delete;
+  ~UpdatesInBackward() override;
 
-  // Before the backward pass of a step, which gives each parameter its gradient once.
-  void begin_step(double learning_rate);
-  // After it: of all gradients that there were, an FP32 scalar on the device.
-  at::Tensor norm() const { return norm_->total(); }
-  // Whose gradient was the first, in the order of parameters, that is not finite; empty: none.
-  std::string first_not_finite() const;
+  // The backward pass of the step gives each parameter its gradient once.
+  void begin_step(double learning_rate) override;
+  // Without a factor: there is nothing left to scale.
+  optim::GradientNorm norm(double max_norm, std::optional<double> loss_scale) const override;
+  bool updates_in_backward() const override { return true; }
+  std::string first_not_finite() const override;
+  void clear() override {}
 
  private:
   class Hook;
   void update(size_t index);
 
   optim::Optimizer& optimizer_;
-  const std::vector<model::Parameter>& trained_;
   ledger::Ledger& ledger_;
   double learning_rate_ = 0;
   std::optional<optim::RunningNorm> norm_;
