@@ -82,9 +82,9 @@ Json memory_of(const plan::Comparison& comparison, const Invocation& invocation,
   return memory;
 }
 
-train::RunResult play(const arch::Run& run, const schedule::RunInputs& inputs, const Session& session,
-                      const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume,
-                      const train::Observer& observer) {
+train::RunResult train_on(const arch::Run& run, const schedule::RunInputs& inputs, const Session& session,
+                          const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume,
+                          const train::Observer& observer) {
   try {
     train::Trainer trainer(run, {plan.workload.capacity_tokens, plan.workload.capacity_source_tokens},
                            session.placement);
@@ -220,7 +220,7 @@ Ran run(const Train& invocation, const Session& session, const Opened& opened, c
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
   try {
     ran.result =
-        play(run, opened.inputs, session, plan, opened.resume, writes ? recorder.observer() : train::Observer());
+        train_on(run, opened.inputs, session, plan, opened.resume, writes ? recorder.observer() : train::Observer());
   } catch (const std::exception& error) {
     if (writes) record_failure(invocation, run, plan, seconds_since(opened.since), error);
     throw;
