@@ -13,7 +13,8 @@ namespace {
 
 bool says_none(const Json& value) {
   if (value.is_structured()) return value.empty();
-  return value.is_null() || value == false || value == "" || (value.is_number() && value == 0);
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  return value.is_null() || value == false || (value.is_number() && value == 0);
 }
 
 }  // namespace
@@ -82,6 +83,22 @@ bool ConfigJson::flag(const std::string& key) const {
   if (value == nullptr || says_none(*value)) return false;
   if (!value->is_boolean()) refuse(key, "expected true or false, got " + value->dump());
   return value->get<bool>();
+}
+
+std::optional<std::vector<bool>> ConfigJson::layers_of_type(std::string_view other, size_t layers) const {
+  const Json* types = find("layer_types");
+  if (types == nullptr) return std::nullopt;
+  if (!types->is_array() || types->size() != layers) {
+    refuse("layer_types", "expected a list of as many types as num_hidden_layers");
+  }
+  std::vector<bool> found;
+  for (const Json& type : *types) {
+    found.push_back(type == other);
+    if (!found.back() && type != "full_attention") {
+      refuse("layer_types", type.dump().substr(0, 80) + " is not supported");
+    }
+  }
+  return found;
 }
 
 int64_t ConfigJson::as_integer(const std::string& key, const Json& value) const {

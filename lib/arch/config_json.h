@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -70,6 +71,8 @@ class ConfigJson {
   // Finite and at least `least`.
   double number(const std::string& key, double fallback, double least) const;
   bool flag(const std::string& key) const;  // absent, or none as above: false
+  // Whether layer_types calls each layer `other`, where it may also say full_attention; nothing where it is absent.
+  std::optional<std::vector<bool>> layers_of_type(std::string_view other, size_t layers) const;
 
   // The same of a value within another; key: how to name it.
   int64_t as_integer(const std::string& key, const Json& value) const;

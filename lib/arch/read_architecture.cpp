@@ -18,8 +18,6 @@
 namespace fathom::arch {
 namespace {
 
-constexpr char kFullAttention[] = "full_attention", kSlidingAttention[] = "sliding_attention";
-
 std::string known_families() {
   std::string names;
   for (const Family& family : families()) {
@@ -175,23 +173,6 @@ void read_scales(const ConfigJson& config, const Family& family, Architecture& a
   }
 }
 
-// True for each layer that layer_types makes slide; nothing where there is no such key.
-std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, size_t layers) {
-  const Json* types = config.find("layer_types");
-  if (types == nullptr) return std::nullopt;
-  if (!types->is_array() || types->size() != layers) {
-    config.refuse("layer_types", "expected a list of as many types as num_hidden_layers");
-  }
-  std::vector<bool> slides;
-  for (const Json& type : *types) {
-    if (type != kFullAttention && type != kSlidingAttention) {
-      config.refuse("layer_types", type.dump().substr(0, 80) + " is not supported");
-    }
-    slides.push_back(type == kSlidingAttention);
-  }
-  return slides;
-}
-
 // Whether a layer sees everything where layer_types is silent.
 bool attends_to_all(const ConfigJson& config, const Family& family, int64_t layer) {
   if (family.full_attention_every == 0) return false;
@@ -222,7 +203,7 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
   for (int64_t layer = 0; layer < std::ssize(layers); ++layer) {
     slides.push_back(window > 0 && layer >= first && !attends_to_all(config, family, layer));
   }
-  if (const auto types = read_layer_types(config, layers.size())) {
+  if (const auto types = config.layers_of_type("sliding_attention", layers.size())) {
     if (!reads_types && *types != slides) {
       config.refuse("layer_types", "does not say what every layer of " + std::string(family.name) + " does");
     }

@@ -1,8 +1,7 @@
 // Older folders call the width of feed-forward parts block_ff_dim, and list the layers that attend.
 #include "arch/read_lfm2.h"
 
-#include <set>
-#include <string>
+#include <algorithm>
 #include <vector>
 
 #include "base/rounding.h"
@@ -24,29 +23,17 @@ int64_t read_width(const ConfigJson& config) {
   return round_up(static_cast<int64_t>(width), config.size("block_multiple_of", 256));
 }
 
-std::vector<bool> read_which_attend(const ConfigJson& config, size_t layers) {
-  const auto require_list = [&](const char* key, const Json& list) {
-    if (!list.is_array()) config.refuse(key, "expected a list");
-  };
-  std::vector<bool> attend(layers, true);
-  if (const Json* types = config.find(kLayerTypes)) {
-    require_list(kLayerTypes, *types);
-    if (types->size() != layers) config.refuse(kLayerTypes, "expected as many types as num_hidden_layers");
-    for (size_t layer = 0; layer < layers; ++layer) {
-      const Json& type = (*types)[layer];
-      const std::string said = type.is_string() ? type.get<std::string>() : "";
-      attend[layer] = said == "full_attention";
-      if (!attend[layer] && said != "conv") {
-        config.refuse(kLayerTypes, type.dump().substr(0, 80) + " is not supported");
-      }
-    }
-  } else if (const Json* listed = config.find(kAttending)) {
-    require_list(kAttending, *listed);
-    std::set<int64_t> numbers;
-    for (const Json& number : *listed) numbers.insert(config.as_integer(kAttending, number));
-    for (size_t layer = 0; layer < layers; ++layer) attend[layer] = numbers.contains(static_cast<int64_t>(layer));
+std::vector<bool> read_which_convolve(const ConfigJson& config, size_t layers) {
+  if (const auto types = config.layers_of_type("conv", layers)) return *types;
+  const Json* attending = config.find(kAttending);
+  if (attending == nullptr) return std::vector<bool>(layers, false);
+  if (!attending->is_array()) config.refuse(kAttending, "expected a list");
+  std::vector<bool> convolve(layers, true);
+  for (const Json& number : *attending) {
+    const int64_t layer = config.as_integer(kAttending, number);
+    if (layer >= 0 && layer < std::ssize(convolve)) convolve[static_cast<size_t>(layer)] = false;
   }
-  return attend;
+  return convolve;
 }
 
 }  // namespace
@@ -63,14 +50,13 @@ Json lfm2_in_llamas_words(const ConfigJson& config, const Json& json) {
 void read_convolutions(const ConfigJson& config, Architecture& architecture) {
   if (config.flag("conv_bias")) config.refuse("conv_bias", "only false is supported");
   const ShortConvolution convolution{.taps = config.size("conv_L_cache", 3)};
-  const std::vector<bool> attend = read_which_attend(config, architecture.layers.size());
-  for (size_t layer = 0; layer < attend.size(); ++layer) {
-    if (!attend[layer]) architecture.layers[layer].mixer = convolution;
+  const std::vector<bool> convolve = read_which_convolve(config, architecture.layers.size());
+  if (std::find(convolve.begin(), convolve.end(), false) == convolve.end()) {
+    config.refuse(config.find(kLayerTypes) != nullptr ? kLayerTypes : kAttending, "expected a layer that attends");
   }
-  for (const bool attends : attend) {
-    if (attends) return;
+  for (size_t layer = 0; layer < convolve.size(); ++layer) {
+    if (convolve[layer]) architecture.layers[layer].mixer = convolution;
   }
-  config.refuse(config.find(kLayerTypes) != nullptr ? kLayerTypes : kAttending, "expected a layer that attends");
 }
 
 }  // namespace fathom::arch
