@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 // One of two was never started: the other says whom it waits for, long before it gives up.
 TEST_F(SeveralProcesses, SayThatTheyWaitForOthers) {
   for (const std::string rank : {"0", "1"}) {
-    const std::string port = std::to_string(20000 + (getpid() + 7) % 20000);
+    const std::string port = free_port();
     const Outcome alone =
         run("14 '" FATHOM_PROGRAM "' train run.yaml output_dir=out",
             "WORLD_SIZE=2 RANK=" + rank + " MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port + " ", "timeout");

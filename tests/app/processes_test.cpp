@@ -343,7 +343,7 @@ TEST_F(SeveralProcesses, OfALauncher) {
 done
 wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
 )");
-  const std::string port = std::to_string(20000 + getpid() % 20000);
+  const std::string port = free_port();
   const std::string command = "cd '" + folder_.string() + "' && PORT=" + port +
                               " bash launch.sh '" FATHOM_PROGRAM "' " + "train run.yaml output_dir=out";
   ASSERT_EQ(std::system(command.c_str()), 0);
@@ -410,10 +410,10 @@ TEST_F(SeveralProcesses, GoOnTogetherWhereOneCannotWrite) {
 done
 for r in 0 1 2; do wait ${pids[$r]}; echo $?; done >status.txt
 )");
-  const std::string command = "cd '" + folder_.string() + "' && PORT=" + std::to_string(20000 + getpid() % 20000) +
+  const std::string command = "cd '" + folder_.string() + "' && PORT=" + free_port() +
                               " KILL_AT='" FATHOM_KILL_AT_LIBRARY "' timeout 60 bash launch.sh '" FATHOM_PROGRAM
                               "' train run.yaml strategy=fsdp method=full eval_strategy=no save_steps=2 output_dir=out";
-  ASSERT_EQ(std::system(command.c_str()), 0);
+  ASSERT_EQ(std::system(command.c_str()), 0) << read_file(folder_ / "stderr.txt");
   EXPECT_EQ(read_file(folder_ / "status.txt"), "1\n1\n1\n");
   const std::string errors = read_file(folder_ / "stderr.txt"), reason = ": rank 1: .*No space left on device";
   for (const char* step : {"2", "4", "6", "8"}) {
@@ -436,7 +436,7 @@ done
 wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
 )");
   ASSERT_EQ(run("train run.yaml output_dir=alone gradient_accumulation_steps=4").status, 0);
-  const std::string command = "cd '" + folder_.string() + "' && PORT=" + std::to_string(20000 + getpid() % 20000) +
+  const std::string command = "cd '" + folder_.string() + "' && PORT=" + free_port() +
                               " bash launch.sh '" FATHOM_PROGRAM "' train run.yaml output_dir=out";
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(read_file(folder_ / "status.txt"), "0\n0\n")

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "base/descriptor.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "tests/app/run.h"
@@ -40,6 +45,18 @@ logging_steps: 1
 save_steps: 100000
 ddp_timeout: 20
 )");
+  }
+
+  // One that nobody listens at, and that no connection gets by itself: Linux gives these ports from 32768 on.
+  static std::string free_port() {
+    for (int port = 20000 + getpid() % 12000; port < 32768; ++port) {
+      const Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return std::to_string(port);
+    }
+    throw Error("no port is free");
   }
 
   // Losses, norms and evaluations.
