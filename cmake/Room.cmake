@@ -1,11 +1,11 @@
 # fathom_precompiled_header(NAME [LINK libraries...]): cmake/NAME_header.h as the target fathom_NAME_header.
 # fathom_reuse_header(TARGET NAME): compiles an executable's sources with it.
 # fathom_room(NAME [TORCH] [LINK libraries...]): the static library fathom_NAME from lib/NAME/*.cpp.
-# TORCH rooms compile against LibTorch with the shared precompiled header, and the global property fathom_torch_rooms names
-# them; the others never see a torch header.
+# TORCH rooms compile against LibTorch, and the global property fathom_torch_rooms names them; the others never see a torch
+# header. Each kind has a precompiled header.
 # fathom_room_tests(NAME): the GoogleTest binary NAME_test from tests/NAME/*_test.cpp, where the folder exists.
-# fathom_compile_tests(TARGET): compiles tests without LibTorch with their precompiled header and at -O1: they compile sooner, and what
-# takes a test's time is the code of rooms.
+# fathom_compile_tests(TARGET HEADER): compiles tests with this precompiled header and at -O1: they compile sooner, and what takes a
+# test's time is the code of rooms.
 function(fathom_precompiled_header name)
   cmake_parse_arguments(HEADER "" "" "LINK" ${ARGN})
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}_header.cpp" CONTENT "// Only carries the precompiled header.\n")
@@ -35,15 +35,14 @@ function(fathom_room name)
     target_link_libraries(fathom_${name} PUBLIC fathom::torch_cpu)
     target_precompile_headers(fathom_${name} REUSE_FROM fathom_torch_header)
     set_property(GLOBAL APPEND PROPERTY fathom_torch_rooms fathom_${name})
+  else()
+    target_precompile_headers(fathom_${name} REUSE_FROM fathom_plain_header)
   endif()
 endfunction()
 
-function(fathom_compile_tests target)
-  fathom_reuse_header(${target} tests)
+function(fathom_compile_tests target header)
+  fathom_reuse_header(${target} ${header})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overread)  # more false alarms in std::string
-  endif()
 endfunction()
 
 function(fathom_room_tests name)
@@ -63,9 +62,9 @@ function(fathom_room_tests name)
   endif()
   target_link_libraries(${name}_test PRIVATE ${room} ${TEST_LINK} GTest::gmock GTest::gtest_main fathom_warnings)
   if(NOT TEST_TORCH)
-    fathom_compile_tests(${name}_test)
+    fathom_compile_tests(${name}_test tests)
   else()
-    fathom_reuse_header(${name}_test torch)
+    fathom_compile_tests(${name}_test torch_tests)
     set_target_properties(${name}_test PROPERTIES BUILD_RPATH "${FATHOM_TORCH_DIR}/lib")
     # Every operator that a test runs on the CPU must be one that the dry run can play.
     target_sources(${name}_test PRIVATE $<TARGET_OBJECTS:fathom_recorded_operators>)

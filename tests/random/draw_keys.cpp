@@ -191,7 +191,10 @@ Value draw_steps(Draft& draft) {
     return draft.dice.chance(0.5) ? Value(std::to_string(draft.dice.of_any_size(1, std::clamp<int64_t>(most, 1, 2000))))
                                   : std::nullopt;
   }
-  if (draft.is_long()) return std::to_string(draft.dice.between(100, 400));
+  if (draft.is_long()) {  // a thousand micro-batches are trained in a minute
+    const int64_t most = std::max<int64_t>(1, 1'000 / draft.number("gradient_accumulation_steps"));
+    return std::to_string(draft.dice.between(std::min<int64_t>(100, most), std::min<int64_t>(400, most)));
+  }
   return draft.dice.chance(0.6) ? Value(std::to_string(draft.dice.between(1, 8))) : std::nullopt;
 }
 
@@ -349,7 +352,7 @@ const std::vector<KeyDraw>& key_draws() {
       {"pad_to_multiple_of",
        [](Draft& draft) {
          if (draft.is("packing", "true")) return Value();
-         return draft.reaches() ? Value("300") : maybe(draft, 0.2, {"0", "8", "16", "7"});
+         return draft.reaches() && !draft.is_long() ? Value("300") : maybe(draft, 0.2, {"0", "8", "16", "7"});
        }},
       {"cuda_graphs",
        [](Draft& draft) {

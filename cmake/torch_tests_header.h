@@ -1,0 +1,6 @@
+// What the tests of rooms on LibTorch include most, compiled once.
+#pragma once
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "torch_header.h"
