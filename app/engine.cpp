@@ -7,8 +7,8 @@
 #include <string>
 
 #include "app/exit_status.h"
-#include "app/out_of_memory.h"
-#include "app/session.h"
+#include "app/run/out_of_memory.h"
+#include "app/run/session.h"
 #include "base/error.h"
 #include "base/system_error.h"
 #include "ledger/out_of_memory.h"

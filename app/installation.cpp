@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "plan/calibration.h"
+#include "plan/time/calibration.h"
 
 namespace fathom::app {
 

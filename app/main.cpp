@@ -1,8 +1,8 @@
 // The program: reads the command line, then runs the command here or in the engine.
 #include <exception>
 
-#include "app/command_line.h"
 #include "app/exit_status.h"
+#include "app/words/command_line.h"
 #include "base/error.h"
 #include "base/output.h"
 

@@ -1,6 +1,7 @@
 # fathom_precompiled_header(NAME [LINK libraries...]): cmake/NAME_header.h as the target fathom_NAME_header.
 # fathom_reuse_header(TARGET NAME): compiles an executable's sources with it.
-# fathom_room(NAME [TORCH] [LINK libraries...]): the static library fathom_NAME from lib/NAME/*.cpp.
+# fathom_room(NAME [TORCH] [PARTS folders...] [LINK libraries...]): the static library fathom_NAME from lib/NAME/*.cpp and these
+# folders of it.
 # TORCH rooms compile against LibTorch, and the global property fathom_torch_rooms names them; the others never see a torch
 # header. Each kind has a precompiled header.
 # fathom_room_tests(NAME): the GoogleTest binary NAME_test from tests/NAME/*_test.cpp, where the folder exists.
@@ -26,8 +27,9 @@ function(fathom_reuse_header target name)
 endfunction()
 
 function(fathom_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "LINK" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/lib/${name}/*.cpp")
+  cmake_parse_arguments(ROOM "TORCH" "" "PARTS;LINK" ${ARGN})
+  list(TRANSFORM ROOM_PARTS REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/lib/${name}/\\1/*.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/lib/${name}/*.cpp" ${ROOM_PARTS})
   add_library(fathom_${name} STATIC ${sources})
   target_include_directories(fathom_${name} PUBLIC "${PROJECT_SOURCE_DIR}/lib")
   target_link_libraries(fathom_${name} PUBLIC ${ROOM_LINK} PRIVATE fathom_warnings)

@@ -6,7 +6,7 @@
 
 #include "app/commands/advise_planner.h"
 #include "app/engine.h"
-#include "app/planning.h"
+#include "app/run/planning.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output.h"

@@ -6,12 +6,12 @@
 #include <set>
 #include <sstream>
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/writable.h"
 #include "config/precision.h"
-#include "plan/search.h"
+#include "plan/advice/search.h"
 
 namespace fathom::app {
 

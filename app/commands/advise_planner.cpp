@@ -7,10 +7,10 @@
 #include <future>
 #include <limits>
 
-#include "app/calibrations.h"
 #include "app/installation.h"
 #include "app/machine.h"
-#include "app/planning.h"
+#include "app/run/calibrations.h"
+#include "app/run/planning.h"
 #include "arch/architecture.h"
 #include "base/bytes.h"
 #include "config/to_yaml.h"

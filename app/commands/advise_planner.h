@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "app/invocation.h"
-#include "app/session.h"
+#include "app/run/session.h"
 #include "app/waiting.h"
-#include "plan/search.h"
+#include "plan/advice/search.h"
 #include "play/make_plan.h"
 #include "schedule/inputs.h"
 

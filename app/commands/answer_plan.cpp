@@ -6,7 +6,7 @@
 #include <string>
 
 #include "app/engine.h"
-#include "app/session.h"
+#include "app/run/session.h"
 #include "base/output.h"
 #include "play/answer.h"
 

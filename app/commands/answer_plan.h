@@ -1,7 +1,7 @@
 // `fathom answer-plan` on the command line: the child process that plays plans.
 #pragma once
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 
 namespace fathom::app {
 

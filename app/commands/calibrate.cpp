@@ -7,17 +7,17 @@
 #include <chrono>
 #include <ctime>
 
-#include "app/calibrations.h"
 #include "app/engine.h"
 #include "app/machine.h"
-#include "app/session.h"
+#include "app/run/calibrations.h"
+#include "app/run/session.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/numbers.h"
 #include "base/output.h"
 #include "phantom_gpu/child.h"
-#include "plan/operator_times.h"
+#include "plan/time/operator_times.h"
 #include "play/measure_operators.h"
 #include "play/measure_overhead.h"
 #include "play/measure_speed.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/installation.h"
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 
 namespace fathom::app {
 

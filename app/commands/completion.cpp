@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "app/manual.h"
+#include "app/words/manual.h"
 #include "base/output.h"
 
 namespace fathom::app {

@@ -3,13 +3,13 @@
 
 #include <cmath>
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/output.h"
-#include "plan/cost.h"
 #include "plan/plan.h"
+#include "plan/time/cost.h"
 #include "report/parameters_table.h"
 #include "schedule/inputs.h"
 

@@ -4,14 +4,14 @@
 #include <future>
 #include <sstream>
 
-#include "app/calibrations.h"
-#include "app/planning.h"
+#include "app/run/calibrations.h"
+#include "app/run/planning.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output.h"
 #include "config/text.h"
+#include "plan/advice/memory_keys.h"
 #include "plan/bound.h"
-#include "plan/memory_keys.h"
 #include "plan/outlook.h"
 
 namespace fathom::app {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "app/engine.h"
-#include "app/evaluate.h"
-#include "app/model.h"
-#include "app/session.h"
+#include "app/run/evaluate.h"
+#include "app/run/model.h"
+#include "app/run/session.h"
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // `fathom eval` on the command line.
 #pragma once
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 
 namespace fathom::app {
 

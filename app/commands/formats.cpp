@@ -7,7 +7,7 @@
 #include <memory>
 #include <numbers>
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"

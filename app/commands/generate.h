@@ -8,7 +8,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"

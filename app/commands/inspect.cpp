@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "app/contents.h"
-#include "app/shared_options.h"
+#include "app/words/contents.h"
+#include "app/words/shared_options.h"
 #include "base/bytes.h"
 #include "base/output.h"
 #include "report/table.h"

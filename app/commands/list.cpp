@@ -4,7 +4,7 @@
 #include <string>
 
 #include "app/installation.h"
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "arch/architecture.h"
 #include "base/bytes.h"
 #include "base/json.h"

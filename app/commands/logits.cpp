@@ -4,8 +4,8 @@
 #include <ATen/ATen.h>
 
 #include "app/engine.h"
-#include "app/model.h"
-#include "app/session.h"
+#include "app/run/model.h"
+#include "app/run/session.h"
 #include "base/error.h"
 #include "checkpoint/adapter.h"
 #include "checkpoint/named_tensors.h"

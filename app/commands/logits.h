@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "base/error.h"
 
 namespace fathom::app {

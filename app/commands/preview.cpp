@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "app/engine.h"
-#include "app/evaluate.h"
-#include "app/session.h"
+#include "app/run/evaluate.h"
+#include "app/run/session.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"

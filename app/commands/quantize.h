@@ -1,7 +1,7 @@
 // `fathom quantize` on the command line.
 #pragma once
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "quant/format_names.h"
 
 namespace fathom::app {

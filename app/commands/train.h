@@ -1,7 +1,7 @@
 // `fathom train` on the command line.
 #pragma once
 
-#include "app/shared_options.h"
+#include "app/words/shared_options.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "launch/processes.h"

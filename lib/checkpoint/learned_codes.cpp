@@ -12,8 +12,8 @@
 
 #include "arch/parameter_table.h"
 #include "base/error.h"
-#include "ops/fake_quantize.h"
-#include "ops/fake_quantized_linear.h"
+#include "ops/linear/fake_quantized_linear.h"
+#include "ops/quantized/fake_quantize.h"
 #include "ops/rows.h"
 #include "ops/scalar_type.h"
 #include "quant/folder_tensors.h"

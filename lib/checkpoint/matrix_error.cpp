@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "footprint/quantized_part_size.h"
-#include "ops/quantized_rows.h"
+#include "ops/quantized/quantized_rows.h"
 
 namespace fathom::checkpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ops/quantized_matrix.h"
+#include "ops/quantized/quantized_matrix.h"
 
 namespace fathom::checkpoint {
 

@@ -17,7 +17,7 @@
 #include "checkpoint/staged_folder.h"
 #include "footprint/quantized_part_size.h"
 #include "model/stored_parameters.h"
-#include "ops/quantized_rows.h"
+#include "ops/quantized/quantized_rows.h"
 #include "ops/scalar_type.h"
 #include "quant/folder_tensors.h"
 #include "quant/format_names.h"

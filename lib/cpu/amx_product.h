@@ -21,8 +21,8 @@ struct Product {
 };
 
 // out [m, n] = x [m, k] y [k, n] of INT8 numbers, of which a Factor passes two that lie side by side as one of 16 bits;
-// k counts such pairs. The sums are exact, up to kMostInt8Columns numbers (ops/int8_linear.h); each is multiplied in
-// FP32 by the scale of its row, then by that of its column, and rounded.
+// k counts such pairs. The sums are exact, up to kMostInt8Columns numbers (ops/linear/int8_linear.h); each is
+// multiplied in FP32 by the scale of its row, then by that of its column, and rounded.
 struct Int8Product {
   Factor x, y;  // y transposed
   const float *x_scales_M, *y_scales_N;

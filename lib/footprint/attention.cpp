@@ -25,7 +25,8 @@ constexpr const char* kEfficient =
     "memory-efficient attention wants keys and values for every query head (Rabe and Staats 2021, arXiv 2112.05682)";
 constexpr const char* kMath =
     "attention by its formula keeps the probabilities of all pairs (Vaswani et al. 2017, arXiv 1706.03762)";
-constexpr const char* kSegments = "one call for each document, and for blocks of a window; lib/ops/flash_segments.cpp";
+constexpr const char* kSegments =
+    "one call for each document, and for blocks of a window; lib/ops/attention/flash_segments.cpp";
 constexpr const char* kTiles = "blocks in the order of AMX, for each thread; lib/cpu/amx_scratch.h";
 
 class Attention {
@@ -236,7 +237,8 @@ class Attention {
     const bool cudnn = sizes_.kernel == AttentionKernel::kCudnn && !sizes_.packed && window_ == 0 && longest_ > 1;
     const int64_t size = round_up(sizes_.head_size, flash ? 8 : 4), wide = sizes_.heads * size;  // in whole vectors
     const int64_t narrow = sizes_.key_heads * size;
-    const bool limited = !flash || sizes_.packed || window_ > 0;  // lib/ops/cuda_attention.cpp, else LibTorch's choice
+    const bool limited =
+        !flash || sizes_.packed || window_ > 0;  // lib/ops/attention/cuda_attention.cpp, else LibTorch's choice
     const bool pads = size != sizes_.head_size, repeats = !flash && grouped() && sizes_.key_heads > 1;
     const char* source = flash ? kFlash : kEfficient;
     fused(source, size);

@@ -8,7 +8,7 @@
 namespace fathom::footprint {
 namespace {
 
-constexpr const char* kAttention = "the scores of a few queries at a time; lib/ops/attention_scores.cpp";
+constexpr const char* kAttention = "the scores of a few queries at a time; lib/ops/attention/attention_scores.cpp";
 
 class Attention {
  public:

@@ -1,4 +1,4 @@
-// What attention with a bias of its scores keeps and takes (ops/biased_attention.h).
+// What attention with a bias of its scores keeps and takes (ops/attention/biased_attention.h).
 #pragma once
 
 #include <cstdint>

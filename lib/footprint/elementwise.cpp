@@ -50,7 +50,7 @@ Footprint rotary_footprint(const StepSizes& step, int64_t width) {
 }
 
 Footprint split_footprint(const StepSizes& step, int64_t width) {
-  constexpr const char* kSource = "what a fused projection made, and its parts; lib/ops/split_columns.cpp";
+  constexpr const char* kSource = "what a fused projection made, and its parts; lib/ops/linear/split_columns.cpp";
   return elementwise({{},
                       {{several("a fused output and its parts", kSource, step, width, 2)}},
                       {{several("gradients of a fused output and its parts", kGradientSource, step, width, 2)}}});

@@ -9,8 +9,8 @@
 
 #include "arch/architecture.h"
 #include "model/units.h"
-#include "ops/fake_quantize.h"
-#include "ops/quantized_matrix.h"
+#include "ops/quantized/fake_quantize.h"
+#include "ops/quantized/quantized_matrix.h"
 #include "weights/folder.h"
 
 namespace fathom::model {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "footprint/loss_chunk.h"
 #include "model/decoder_state.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "ops/token_logprobs.h"
 
 namespace fathom::model {

@@ -9,10 +9,10 @@
 
 #include "ops/activation.h"
 #include "ops/dropout.h"
-#include "ops/fake_quantize.h"
-#include "ops/shared_input.h"
+#include "ops/linear/shared_input.h"
+#include "ops/linear/split_columns.h"
+#include "ops/quantized/fake_quantize.h"
 #include "ops/short_convolution.h"
-#include "ops/split_columns.h"
 
 namespace fathom::model {
 namespace {

@@ -10,9 +10,9 @@
 #include "arch/architecture.h"
 #include "arch/layer_program.h"
 #include "model/expert_layer.h"
-#include "ops/attention.h"
-#include "ops/biased_attention.h"
-#include "ops/linear.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/biased_attention.h"
+#include "ops/linear/linear.h"
 #include "ops/module_names.h"
 #include "ops/norm.h"
 #include "ops/rotary.h"
@@ -51,12 +51,12 @@ struct LayerContext {
   std::vector<ops::Turns> turns;                    // of the positions of this pass, for each of rotaries()
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
   footprint::AttentionKernel kernel = footprint::AttentionKernel::kFlash;
-  bool by_scores = false;                     // attention is ops/biased_attention.h
+  bool by_scores = false;                     // attention is ops/attention/biased_attention.h
   at::Tensor causal_HN, causal_in_window_HN;  // its bias, where positions are not relative, of layers of either kind
   at::Tensor hidden_BS;                       // bool: keys of self-attention that no query sees; undefined: none
   at::Tensor source_hidden_BS;                // likewise of cross-attention
   double dropout = 0, inner_dropout = 0;      // of this pass
-  bool rounds_inputs = false;                 // of linear layers, each token in INT8: ops/fake_quantize.h
+  bool rounds_inputs = false;                 // of linear layers, each token in INT8: ops/quantized/fake_quantize.h
   bool training = false;
   std::shared_ptr<ops::Balance> balance;  // of this pass's routers; null: they add nothing to the loss
 };

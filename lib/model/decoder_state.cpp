@@ -10,11 +10,11 @@
 #include "arch/recorded_layers.h"
 #include "base/error.h"
 #include "ops/activation_checkpoint.h"
-#include "ops/biased_attention.h"
+#include "ops/attention/biased_attention.h"
 #include "ops/cuda_kernels.h"
 #include "ops/dropout.h"
-#include "ops/int8_linear.h"
-#include "ops/linear.h"
+#include "ops/linear/int8_linear.h"
+#include "ops/linear/linear.h"
 #include "ops/softcap.h"
 
 namespace fathom::model {

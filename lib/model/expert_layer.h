@@ -9,7 +9,7 @@
 #include "ops/autocast.h"
 #include "ops/balance.h"
 #include "ops/experts.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "ops/module_names.h"
 
 namespace fathom::model {

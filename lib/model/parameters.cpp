@@ -76,7 +76,8 @@ at::Tensor ModelParameters::add(const arch::ParameterRow& row, int64_t unit) {
   return tensor;
 }
 
-// The A's of one part of a layer lie end to end, so that those of one input multiply as one (ops/shared_input.h).
+// The A's of one part of a layer lie end to end, so that those of one input multiply as one
+// (ops/linear/shared_input.h).
 void ModelParameters::make_adapter_casts(const std::vector<std::string>& names) {
   struct Block {
     std::string name;

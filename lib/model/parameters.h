@@ -25,8 +25,8 @@ struct ModelOptions {
   at::Device device = at::kCPU;
   arch::ParameterSettings parameters;
   bool fake_activations = false;  // what fake-quantized projections read is rounded too, each token to INT8
-  bool int8_activations = false;  // for use alone: products of an INT8 base by ops/int8_linear.h
-  bool fp8_products = false;      // of projections in FP8: ops/fp8_linear.h
+  bool int8_activations = false;  // for use alone: products of an INT8 base by ops/linear/int8_linear.h
+  bool fp8_products = false;      // of projections in FP8: ops/linear/fp8_linear.h
   config::Attention attention = config::Attention::kFlash;
   bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;

@@ -1,4 +1,5 @@
-// The bias of a stack's scores by the distance of key and query, as attention takes it (ops/biased_attention.h).
+// The bias of a stack's scores by the distance of key and query, as attention takes it
+// (ops/attention/biased_attention.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

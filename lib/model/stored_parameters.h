@@ -10,7 +10,7 @@
 
 #include "arch/architecture.h"
 #include "model/units.h"
-#include "ops/quantized_matrix.h"
+#include "ops/quantized/quantized_matrix.h"
 #include "weights/folder.h"
 
 namespace fathom::model {

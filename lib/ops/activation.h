@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/activation.h"
-#include "ops/linear_input.h"
+#include "ops/linear/linear_input.h"
 
 namespace fathom::ops {
 

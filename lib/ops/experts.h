@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ops/autocast.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "ops/routing.h"
 
 namespace fathom::ops {

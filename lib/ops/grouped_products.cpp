@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "ledger/ledger.h"
-#include "ops/matrix_product.h"
-#include "ops/quantized_rows.h"
+#include "ops/linear/matrix_product.h"
+#include "ops/quantized/quantized_rows.h"
 
 namespace fathom::ops {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/quantized_matrix.h"
+#include "ops/quantized/quantized_matrix.h"
 #include "ops/routing.h"
 
 namespace fathom::ops {

@@ -12,7 +12,7 @@
 #include "cpu/row_blocks.h"
 #include "footprint/loss_chunk.h"
 #include "ledger/ledger.h"
-#include "ops/matrix_product.h"
+#include "ops/linear/matrix_product.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 

@@ -11,7 +11,7 @@
 #include "footprint/loss_chunk.h"
 #include "ops/cross_entropy.h"
 #include "ops/head_gradient.h"
-#include "ops/matrix_product.h"
+#include "ops/linear/matrix_product.h"
 #include "ops/softcap.h"
 
 namespace fathom::ops {

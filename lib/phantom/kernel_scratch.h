@@ -47,7 +47,7 @@ struct MatrixProduct {
   int64_t m = 0, k = 0, n = 0;
   bool x_transposed = false, y_transposed = false;  // in memory
   bool adds = false;                                // to another matrix: addmm, not mm
-  bool own = false;                                 // fathom's operator (ops/matrix_product.h), not LibTorch's
+  bool own = false;                                 // fathom's operator (ops/linear/matrix_product.h), not LibTorch's
   at::ScalarType type = at::kBFloat16;
   auto operator<=>(const MatrixProduct&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };

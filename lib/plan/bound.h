@@ -5,8 +5,8 @@
 #include <string>
 
 #include "arch/run.h"
+#include "plan/advice/remedies.h"
 #include "plan/plan.h"
-#include "plan/remedies.h"
 
 namespace fathom::plan {
 

@@ -7,8 +7,8 @@
 #include "config/shards.h"
 #include "footprint/optimizer.h"
 #include "memory/memory_pool.h"
-#include "plan/shares.h"
-#include "plan/standing.h"
+#include "plan/estimate/shares.h"
+#include "plan/estimate/standing.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "plan/communication.h"
-#include "plan/cost.h"
-#include "plan/expected_time.h"
 #include "plan/host.h"
 #include "plan/plan.h"
+#include "plan/time/communication.h"
+#include "plan/time/cost.h"
+#include "plan/time/expected_time.h"
 
 namespace fathom::plan {
 

@@ -9,8 +9,8 @@
 #include "config/run_config.h"
 #include "memory/component.h"
 #include "memory/timeline.h"
-#include "plan/arithmetic.h"
-#include "plan/expected_time.h"
+#include "plan/time/arithmetic.h"
+#include "plan/time/expected_time.h"
 #include "quant/layout.h"
 #include "schedule/schedule.h"
 
@@ -24,7 +24,7 @@ struct Target {
   int64_t capacity_bytes = 0;                    // memory of the GPU, or of this machine; 0: unknown
   bool within_budget = false;                    // capacity_bytes is memory_budget, and the hardware has more
   int64_t threads = 0;           // that operators may use on the CPU; kernel scratch depends on it; 0 on a GPU
-  bool amx = false;              // of a CPU: attention in BF16 runs in its tiles (ops/amx_attention.h)
+  bool amx = false;              // of a CPU: attention in BF16 runs in its tiles (ops/attention/amx_attention.h)
   int64_t gpus_per_node = 0;     // of a listed GPU; 0: not known
   std::string attention_kernel;  // ends as footprint::kernel_name says it: "flash attention", "math attention", …
   bool phantom = false;          // the run itself is played on a phantom: its measured figures are no real device's
@@ -52,7 +52,7 @@ struct Workload {
   int64_t quantized_parameters = 0;   // elements that are stored so
 };
 
-// The analytic estimate (plan/analytic.h).
+// The analytic estimate (plan/estimate/analytic.h).
 struct Analytic {
   memory::ComponentBytes at_peak;  // each component at the instant of the largest sum
   memory::ComponentBytes maximum;  // each component's own maximum

@@ -6,7 +6,7 @@
 
 #include "arch/architecture.h"
 #include "base/json.h"
-#include "plan/exchange.h"
+#include "play/exchange.h"
 #include "train/trainer.h"
 #include "weights/folder.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "ledger/kernel_call.h"
-#include "ops/attention_pairs.h"
+#include "ops/attention/attention_pairs.h"
 #include "ops/scalar_type.h"
 #include "play/step_sums.h"
 
@@ -78,7 +78,7 @@ const c10::IValue& argument(const c10::FunctionSchema& schema, c10::ArrayRef<con
   return inputs[static_cast<size_t>(*index)];
 }
 
-// LibTorch's and fathom's (ops/matrix_product.h).
+// LibTorch's and fathom's (ops/linear/matrix_product.h).
 bool is_matrix_product(std::string_view name) {
   return is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_", "fathom::mm", "fathom::addmm", "fathom::addmm_",
                        "aten::_scaled_mm"});

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "ledger/ledger.h"
-#include "plan/arithmetic.h"
-#include "plan/operator_times.h"
+#include "plan/time/arithmetic.h"
+#include "plan/time/operator_times.h"
 
 namespace fathom::play {
 
@@ -36,7 +36,7 @@ class OperatorListener {
 // that has a kernel of its own counts, what it calls for its work does not. One at a time in a process; a second one
 // waits. Operators of the program that bypass the dispatcher announce themselves with RECORD_USER_SCOPE_WITH_INPUTS,
 // naming what they read and write; attention that LibTorch's schemas do not describe says how much it computes
-// (ops/attention_pairs.h), and is timed as a whole.
+// (ops/attention/attention_pairs.h), and is timed as a whole.
 class ArithmeticCount {
  public:
   // device: whose kernels decide what counts as one operator; the phantom device counts as the CPU.

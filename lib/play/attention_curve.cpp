@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "ledger/out_of_memory.h"
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 #include "ops/scalar_type.h"
 #include "phantom/device.h"
 #include "schedule/inputs.h"

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "dist/group.h"
-#include "plan/kernels.h"
-#include "plan/operator_times.h"
+#include "plan/estimate/workload.h"
 #include "plan/plan.h"
-#include "plan/workload.h"
+#include "plan/time/kernels.h"
+#include "plan/time/operator_times.h"
 #include "train/trainer.h"
 #include "weights/folder.h"
 

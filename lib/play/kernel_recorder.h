@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ledger/ledger.h"
-#include "plan/kernels.h"
+#include "plan/time/kernels.h"
 #include "play/arithmetic_count.h"
 
 namespace fathom::play {

@@ -7,8 +7,8 @@
 
 #include "arch/run.h"
 #include "config/devices.h"
-#include "plan/exchange.h"
 #include "plan/plan.h"
+#include "play/exchange.h"
 #include "weights/folder.h"
 
 namespace fathom::play {

@@ -1,4 +1,4 @@
-// What the operators of training steps take on this GPU: the table that plan/operator_times.h reads.
+// What the operators of training steps take on this GPU: the table that plan/time/operator_times.h reads.
 #pragma once
 
 #include <functional>

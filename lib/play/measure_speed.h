@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "plan/calibration.h"
+#include "plan/time/calibration.h"
 #include "train/trainer.h"
 
 namespace fathom::play {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ledger/ledger.h"
-#include "plan/arithmetic.h"
+#include "plan/time/arithmetic.h"
 #include "play/arithmetic_count.h"
 #include "train/trainer.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ledger/ledger.h"
-#include "plan/arithmetic.h"
+#include "plan/time/arithmetic.h"
 
 namespace fathom::play {
 

@@ -6,9 +6,9 @@
 
 #include "base/bytes.h"
 #include "base/numbers.h"
-#include "plan/cost.h"
-#include "plan/memory_keys.h"
-#include "plan/techniques.h"
+#include "plan/advice/memory_keys.h"
+#include "plan/advice/techniques.h"
+#include "plan/time/cost.h"
 #include "report/advice_words.h"
 #include "report/table.h"
 

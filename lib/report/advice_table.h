@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "plan/remedies.h"
-#include "plan/search.h"
+#include "plan/advice/remedies.h"
+#include "plan/advice/search.h"
 
 namespace fathom::report {
 

@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/numbers.h"
-#include "plan/memory_keys.h"
-#include "plan/techniques.h"
+#include "plan/advice/memory_keys.h"
+#include "plan/advice/techniques.h"
 #include "report/table.h"
 
 namespace fathom::report {

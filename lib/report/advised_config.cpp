@@ -9,7 +9,7 @@
 #include "base/numbers.h"
 #include "config/checks.h"
 #include "config/keys.h"
-#include "plan/reasons.h"
+#include "plan/advice/reasons.h"
 #include "report/advice_words.h"
 #include "report/table.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "plan/calibration.h"
+#include "plan/time/calibration.h"
 
 namespace fathom::report {
 

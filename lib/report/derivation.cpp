@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/numbers.h"
-#include "plan/rules.h"
+#include "plan/advice/rules.h"
 #include "report/table.h"
 
 namespace fathom::report {

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "config/devices.h"
-#include "plan/kernels.h"
+#include "plan/time/kernels.h"
 
 namespace fathom::report {
 

@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "plan/advice/rules.h"
 #include "plan/bound.h"
 #include "plan/fit.h"
 #include "plan/host.h"
-#include "plan/rules.h"
 
 namespace fathom::report {
 namespace {

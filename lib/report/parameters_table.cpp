@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/numbers.h"
+#include "plan/advice/rules.h"
 #include "plan/inference.h"
-#include "plan/rules.h"
 #include "report/table.h"
 
 namespace fathom::report {

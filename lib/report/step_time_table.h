@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "plan/expected_time.h"
+#include "plan/time/expected_time.h"
 
 namespace fathom::report {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "ops/device_mark.h"
-#include "plan/step_parts.h"
+#include "plan/time/step_parts.h"
 
 namespace fathom::train {
 

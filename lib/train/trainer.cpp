@@ -13,7 +13,7 @@
 #include "footprint/moment_storage.h"
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
-#include "plan/shares.h"
+#include "plan/estimate/shares.h"
 #include "schedule/inputs.h"
 #include "train/finite.h"
 #include "train/loss_sum.h"

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "config/keys.h"
-#include "plan/memory_keys.h"
+#include "plan/advice/memory_keys.h"
 #include "tests/app/run.h"
 
 namespace fathom {

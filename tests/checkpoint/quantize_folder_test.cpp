@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "model/stored_parameters.h"
-#include "ops/quantized_rows.h"
+#include "ops/quantized/quantized_rows.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
 

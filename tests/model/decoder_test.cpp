@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "model/stored_parameters.h"
 #include "ops/autocast.h"
-#include "ops/quantized_matrix.h"
+#include "ops/quantized/quantized_matrix.h"
 #include "tests/model/golden.h"
 
 namespace fathom::model {

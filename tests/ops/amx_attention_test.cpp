@@ -1,6 +1,6 @@
 // Attention in AMX's tiles: against the formula in double precision, beside LibTorch's flash attention, and the same
 // bits and bytes twice.
-#include "ops/amx_attention.h"
+#include "ops/attention/amx_attention.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>

@@ -1,5 +1,5 @@
 // Attention: fused and plain against the formula in double precision, grouped queries, and a cache.
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 
 #include <cmath>
 #include <limits>

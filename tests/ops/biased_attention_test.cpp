@@ -1,6 +1,6 @@
 // Against the formula over all pairs at once, by autograd: FP32 and 16 bits by the kernel, FP64 by ATen's operators, as
 // on CUDA.
-#include "ops/biased_attention.h"
+#include "ops/attention/biased_attention.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The memory-efficient kernel's place is taken by its formula on the CPU, as strict about what it is given; the other
 // tests of attention ask for it by kMemoryEfficient. Here: what is kept for the backward pass and what is asked for.
-#include "ops/cuda_attention.h"
+#include "ops/attention/cuda_attention.h"
 
 #include <torch/library.h>
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "footprint/attention_segments.h"
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {

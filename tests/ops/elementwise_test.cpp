@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "ops/activation.h"
+#include "ops/linear/split_columns.h"
 #include "ops/norm.h"
 #include "ops/rotary.h"
-#include "ops/split_columns.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {

@@ -1,12 +1,12 @@
 // Fake quantization: LSQ's formulas by torch's autograd, the same by kernels and by ATen's operators, finite
 // differences, and what is exported.
-#include "ops/fake_quantize.h"
+#include "ops/quantized/fake_quantize.h"
 
 #include <cmath>
 #include <limits>
 
 #include "base/json.h"
-#include "ops/fake_quantize_parts.h"
+#include "ops/quantized/fake_quantize_parts.h"
 #include "quant/int4.h"
 #include "quant/int8.h"
 #include "tests/ops/compare.h"

@@ -1,6 +1,6 @@
 // Linear layers in quantization-aware training: gradients of input, weight, bias, adapter and steps against autograd's
 // on the formulas, and what is kept.
-#include "ops/fake_quantized_linear.h"
+#include "ops/linear/fake_quantized_linear.h"
 
 #include "tests/ops/compare.h"
 

@@ -1,7 +1,7 @@
 // Products in FP8 against those of the numbers that the codes stand for, and layers against layers without rounding.
-#include "ops/fp8_linear.h"
+#include "ops/linear/fp8_linear.h"
 
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/quant_tables.h"
 

@@ -1,6 +1,6 @@
 // INT8 products: exact sums and two scales, whatever multiplies; rows quantized as lib/quant does; layers that use
 // them.
-#include "ops/int8_linear.h"
+#include "ops/linear/int8_linear.h"
 
 #include <ATen/native/CPUBlas.h>
 
@@ -11,7 +11,7 @@
 #include "cpu/amx_codes.h"
 #include "cpu/amx_product.h"
 #include "ledger/ledger.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "quant/int8.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/threads.h"

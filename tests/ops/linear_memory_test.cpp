@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "ledger/ledger.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {

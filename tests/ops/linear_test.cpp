@@ -1,5 +1,5 @@
 // Linear layers: LoRA's formula in every combination of types, dropout, and casts of weights under autocast.
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 

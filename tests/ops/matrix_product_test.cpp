@@ -1,6 +1,6 @@
 // Products of matrices in 16 bits where fathom multiplies them: against double precision, in every order of
 // memory, in tiles the same bits with any number of threads, and the scratch that is predicted.
-#include "ops/matrix_product.h"
+#include "ops/linear/matrix_product.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -14,7 +14,7 @@
 
 #include "cpu/amx_product.h"
 #include "ledger/ledger.h"
-#include "ops/widened_product.h"
+#include "ops/linear/widened_product.h"
 #include "phantom/kernel_scratch.h"
 #include "tests/ops/threads.h"
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "ops/quantized_matrix.h"
+#include "ops/quantized/quantized_matrix.h"
 #include "quant/dynamic.h"
 #include "quant/nf4.h"
 

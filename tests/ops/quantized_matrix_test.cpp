@@ -1,13 +1,13 @@
 // Quantized matrices: rows and blocks as lib/quant makes them, the same by ATen's operators, and products with them.
-#include "ops/quantized_matrix.h"
+#include "ops/quantized/quantized_matrix.h"
 
 #include <limits>
 #include <span>
 #include <vector>
 
-#include "ops/linear.h"
-#include "ops/quantized_parts.h"
-#include "ops/quantized_rows.h"
+#include "ops/linear/linear.h"
+#include "ops/quantized/quantized_parts.h"
+#include "ops/quantized/quantized_rows.h"
 #include "quant/fp8.h"
 #include "quant/int4.h"
 #include "quant/int8.h"

@@ -1,5 +1,5 @@
 // Linear layers of one input: together they make what they make alone, forward and backward.
-#include "ops/shared_input.h"
+#include "ops/linear/shared_input.h"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // The analytic estimate of an encoder and decoder against numbers worked out by hand.
 #include <gtest/gtest.h>
 
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 
 namespace fathom::plan {
 namespace {

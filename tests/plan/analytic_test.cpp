@@ -1,5 +1,5 @@
 // The analytic estimate against numbers worked out by hand; analytic_dry_run_test.cpp holds them against the dry run.
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

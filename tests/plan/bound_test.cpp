@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 
 namespace fathom::plan {
 namespace {

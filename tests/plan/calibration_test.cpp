@@ -1,5 +1,5 @@
 // Records of measured devices: written, read back, refused, and what plans take from them.
-#include "plan/calibration.h"
+#include "plan/time/calibration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

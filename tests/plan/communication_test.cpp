@@ -3,7 +3,7 @@
 //   each layer             4 × 64² + 3 × 64 × 128 + 2 × 64, × 4     = 164,352
 //   the last norm, the head                       64 + 64,000, × 4  = 256,256
 // which are 840,960 bytes in all.
-#include "plan/communication.h"
+#include "plan/time/communication.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which of a GPU's speeds a run is reckoned with.
-#include "plan/expected_time.h"
+#include "plan/time/expected_time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The list of a step's kernels, between processes and against a data sheet.
-#include "plan/kernels.h"
+#include "plan/time/kernels.h"
 
 #include <gtest/gtest.h>
 

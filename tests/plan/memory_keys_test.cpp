@@ -1,5 +1,5 @@
 // That a search for what fits knows every key of a config: a new one must be declared, and what is declared is true.
-#include "plan/memory_keys.h"
+#include "plan/advice/memory_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "config/checks.h"
 #include "config/keys.h"
-#include "plan/techniques.h"
+#include "plan/advice/techniques.h"
 #include "tests/plan/llama_8b.h"
 
 namespace fathom::plan {
@@ -29,7 +29,8 @@ std::set<std::string> declared(MemoryKey role) {
 TEST(MemoryKeys, EveryKeyIsDeclared) {
   for (const config::Key& key : config::keys()) {
     EXPECT_TRUE(memory_key(key.name))
-        << key.name << " is new: say in lib/plan/memory_keys.cpp whether a search sets it (and add its technique), "
+        << key.name
+        << " is new: say in lib/plan/advice/memory_keys.cpp whether a search sets it (and add its technique), "
         << "whether it is part of the question, or whether it changes no byte";
   }
   EXPECT_EQ(memory_key("no_such_key"), std::nullopt);

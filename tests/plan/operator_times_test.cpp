@@ -1,5 +1,5 @@
 // Times of operators: what was measured is what is told, what was not lies between its nearest.
-#include "plan/operator_times.h"
+#include "plan/time/operator_times.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

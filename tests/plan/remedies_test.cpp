@@ -1,5 +1,5 @@
 // Remedies: what they are called, that their settings make the run they are reckoned for, and what that run saves.
-#include "plan/remedies.h"
+#include "plan/advice/remedies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 
 #include "config/load.h"
 #include "config/precision.h"
-#include "plan/analytic.h"
-#include "plan/techniques.h"
+#include "plan/advice/techniques.h"
+#include "plan/estimate/analytic.h"
 #include "tests/plan/llama_8b.h"
 
 namespace fathom::plan {

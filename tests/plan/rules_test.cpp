@@ -1,5 +1,5 @@
 // The rules of thumb: what they say of well-known sizes, and how far off they are.
-#include "plan/rules.h"
+#include "plan/advice/rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

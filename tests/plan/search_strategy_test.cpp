@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
-#include "plan/analytic.h"
-#include "plan/communication.h"
-#include "plan/remedies.h"
-#include "plan/search.h"
+#include "plan/advice/remedies.h"
+#include "plan/advice/search.h"
+#include "plan/estimate/analytic.h"
+#include "plan/time/communication.h"
 #include "tests/plan/full_batches.h"
 #include "tests/plan/llama_8b.h"
 

@@ -1,6 +1,6 @@
 // The search: that memory grows with what it is pruned by, that it finds what trying everything finds, and that dry
 // runs have the last word.
-#include "plan/search.h"
+#include "plan/advice/search.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@
 #include "config/keys.h"
 #include "config/precision.h"
 #include "footprint/moment_storage.h"
-#include "plan/analytic.h"
-#include "plan/remedies.h"
-#include "plan/techniques.h"
+#include "plan/advice/remedies.h"
+#include "plan/advice/techniques.h"
+#include "plan/estimate/analytic.h"
 #include "schedule/inputs.h"
 #include "tests/plan/full_batches.h"
 #include "tests/plan/llama_8b.h"

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
-#include "plan/analytic.h"
+#include "plan/advice/memory_keys.h"
+#include "plan/advice/remedies.h"
+#include "plan/advice/search.h"
+#include "plan/estimate/analytic.h"
 #include "plan/host.h"
-#include "plan/memory_keys.h"
-#include "plan/remedies.h"
-#include "plan/search.h"
 #include "tests/plan/full_batches.h"
 #include "tests/plan/llama_8b.h"
 

@@ -1,6 +1,6 @@
 // What a process has of a model that several share, worked out by hand; runs hold it against what is measured
 // (tests/app/processes_test.cpp).
-#include "plan/shares.h"
+#include "plan/estimate/shares.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "phantom/device.h"
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 #include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 #include "play/dry_run.h"
 #include "play/make_plan.h"
 

@@ -13,7 +13,7 @@
 #include "memory/memory_json.h"
 #include "phantom/device.h"
 #include "phantom_gpu/child.h"
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 #include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 #include "tests/seed.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "plan/arithmetic.h"
+#include "plan/time/arithmetic.h"
 #include "play/dry_run.h"
 #include "tests/train/tiny.h"
 

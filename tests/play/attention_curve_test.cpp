@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ledger/ledger.h"
-#include "ops/amx_attention.h"
+#include "ops/attention/amx_attention.h"
 
 namespace fathom::play {
 namespace {

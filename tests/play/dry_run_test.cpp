@@ -7,7 +7,7 @@
 
 #include "base/split_mix.h"
 #include "config/to_yaml.h"
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 #include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 #include "tests/train/tiny.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "phantom/device.h"
-#include "plan/workload.h"
+#include "plan/estimate/workload.h"
 #include "play/dry_run.h"
 #include "tests/train/tiny.h"
 

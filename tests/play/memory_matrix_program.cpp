@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "phantom/device.h"
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 #include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "arch/parameter_table.h"
-#include "plan/analytic.h"
-#include "plan/arithmetic.h"
+#include "plan/estimate/analytic.h"
+#include "plan/time/arithmetic.h"
 #include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 

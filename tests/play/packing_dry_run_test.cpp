@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/split_mix.h"
-#include "plan/analytic.h"
+#include "plan/estimate/analytic.h"
 #include "play/dry_run.h"
 #include "play/make_plan.h"
 #include "tests/train/tiny.h"

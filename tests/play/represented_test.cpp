@@ -6,7 +6,7 @@
 #include <string>
 
 #include "config/to_yaml.h"
-#include "plan/workload.h"
+#include "plan/estimate/workload.h"
 #include "play/dry_run.h"
 #include "tests/dice.h"
 #include "tests/play/matrix_run.h"

@@ -5,8 +5,8 @@
 //
 // A line of stdin is a request, {"arguments", "folder", "output", "errors", "seconds"}: the command line, where it
 // runs, the files of its stdout and stderr, its time limit. A line of stdout is how it ended, {"status", "signal",
-// "late", "seconds", "resident_bytes"}. A run that starts children of this program (app/phantom_children.h) gets forks
-// of the server too: they hand their command line and files over through SOCKET.
+// "late", "seconds", "resident_bytes"}. A run that starts children of this program (app/run/phantom_children.h) gets
+// forks of the server too: they hand their command line and files over through SOCKET.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -26,10 +26,10 @@
 #include <map>
 #include <optional>
 
-#include "app/command_line.h"
 #include "app/exit_status.h"
 #include "app/installation.h"
 #include "app/loader.h"
+#include "app/words/command_line.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/json.h"

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "config/load.h"
-#include "plan/techniques.h"
+#include "plan/advice/techniques.h"
 #include "schedule/inputs.h"
 
 namespace fathom::report {

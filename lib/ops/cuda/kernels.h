@@ -12,7 +12,7 @@
 
 namespace fathom::ops {
 
-// A quantized matrix on the device (ops/quantized_matrix.h), its values in row-major order.
+// A quantized matrix on the device (ops/quantized/quantized_matrix.h), its values in row-major order.
 struct CodedMatrix {
   enum class Kind { kInt8, kFp8, kNf4, kInt4 };
   Kind kind = Kind::kInt8;

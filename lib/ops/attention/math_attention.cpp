@@ -1,0 +1,158 @@
+// Attention by its formula: groups of query heads are folded into queries of their key head.
+#include "ops/attention/math_attention.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace fathom::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// In all of these: q_GNE: G groups of N = rep * S queries; k_GSE, v_GSE. Masked probabilities are 0, so the backward
+// pass needs no mask.
+
+// Pairs that do not see each other: true.
+at::Tensor hidden_pairs(int64_t length, int64_t window, const at::TensorOptions& options) {
+  const at::Tensor pairs_SS = at::ones({length, length}, options.dtype(at::kBool));
+  if (window == 0 || window >= length) return pairs_SS.triu_(1);
+  return pairs_SS.tril_().triu_(1 - window).bitwise_not_();
+}
+
+// Scores before the softmax.
+at::Tensor masked_scores(const at::Tensor& q_GNE, const at::Tensor& k_GSE, double scale, int64_t window) {
+  const int64_t groups = q_GNE.size(0), length = k_GSE.size(1), repeats = q_GNE.size(1) / length;
+  at::Tensor scores_GNS = at::bmm(q_GNE, k_GSE.transpose(1, 2)).mul_(scale);
+  scores_GNS.view({groups, repeats, length, length})
+      .masked_fill_(hidden_pairs(length, window, q_GNE.options()), -std::numeric_limits<double>::infinity());
+  return scores_GNS;
+}
+
+struct Gradients {
+  at::Tensor q_GNE, k_GSE, v_GSE;
+};
+
+Gradients gradients_of(const at::Tensor& grad_GNE, const at::Tensor& q_GNE, const at::Tensor& k_GSE,
+                       const at::Tensor& v_GSE, const at::Tensor& p_GNS, double scale) {
+  Gradients made;
+  made.v_GSE = at::bmm(p_GNS.transpose(1, 2), grad_GNE);
+  at::Tensor grad_GNS = at::bmm(grad_GNE, v_GSE.transpose(1, 2));
+  grad_GNS = at::_softmax_backward_data(grad_GNS, p_GNS, -1, p_GNS.scalar_type());
+  made.q_GNE = at::bmm(grad_GNS, k_GSE).mul_(scale);
+  made.k_GSE = at::bmm(grad_GNS.transpose(1, 2), q_GNE).mul_(scale);
+  return made;
+}
+
+double scale_of(const at::Tensor& x_E) { return 1 / std::sqrt(static_cast<double>(x_E.size(-1))); }
+
+struct MathAttention : torch::autograd::Function<MathAttention> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q_GNE, const at::Tensor& k_GSE,
+                            const at::Tensor& v_GSE, int64_t window) {
+    const at::Tensor p_GNS = at::_softmax(masked_scores(q_GNE, k_GSE, scale_of(q_GNE), window), -1, false);
+    context->save_for_backward({q_GNE, k_GSE, v_GSE, p_GNS});
+    return at::bmm(p_GNS, v_GSE);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    Gradients made = gradients_of(gradients[0], saved[0], saved[1], saved[2], saved[3], scale_of(saved[0]));
+    return {std::move(made.q_GNE), std::move(made.k_GSE), std::move(made.v_GSE), at::Tensor()};
+  }
+};
+
+// One document of x_THE as the groups of `key_heads` key heads, [K, rep, S, E]: a view.
+at::Tensor groups_of(const at::Tensor& x_THE, int64_t start, int64_t length, int64_t key_heads) {
+  return x_THE.narrow(0, start, length).unflatten(1, {key_heads, -1}).permute({1, 2, 0, 3});
+}
+at::Tensor folded(const at::Tensor& x_GRSE) { return x_GRSE.reshape({x_GRSE.size(0), -1, x_GRSE.size(3)}); }
+
+// The probabilities of each document in turn: [K, rep * S, S] for one of S tokens.
+class Probabilities {
+ public:
+  Probabilities(at::Tensor all, int64_t heads, int64_t key_heads)
+      : all_(std::move(all)), heads_(heads), key_heads_(key_heads) {}
+  at::Tensor next(int64_t length) {
+    const int64_t count = heads_ * length * length, first = std::exchange(used_, used_ + count);
+    return all_.narrow(0, first, count).view({key_heads_, -1, length});
+  }
+  static int64_t elements(const std::vector<int64_t>& lengths, int64_t heads) {
+    int64_t count = 0;
+    for (const int64_t length : lengths) count += heads * length * length;
+    return count;
+  }
+
+ private:
+  at::Tensor all_;
+  int64_t heads_, key_heads_, used_ = 0;
+};
+
+struct DocumentMathAttention : torch::autograd::Function<DocumentMathAttention> {
+  // What is kept is taken at once, so that what the run takes does not depend on the order of its documents.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q_THE, const at::Tensor& k_TKE,
+                            const at::Tensor& v_TKE, const std::vector<int64_t>& lengths, int64_t window) {
+    const int64_t heads = q_THE.size(1), key_heads = k_TKE.size(1);
+    at::Tensor out_THE = at::empty_like(q_THE);
+    const at::Tensor all = at::empty({Probabilities::elements(lengths, heads)}, q_THE.options());
+    Probabilities probabilities(all, heads, key_heads);
+    int64_t start = 0;
+    for (const int64_t length : lengths) {
+      const auto view = [&](const at::Tensor& x_THE) { return groups_of(x_THE, start, length, key_heads); };
+      at::Tensor p_GNS = probabilities.next(length);
+      at::_softmax_out(p_GNS, masked_scores(folded(view(q_THE)), view(k_TKE).squeeze(1), scale_of(q_THE), window), -1,
+                       false);
+      const at::Tensor out_GRSE = view(out_THE);
+      out_GRSE.copy_(at::bmm(p_GNS, view(v_TKE).squeeze(1)).view(out_GRSE.sizes()));
+      start += length;
+    }
+    context->save_for_backward({q_THE, k_TKE, v_TKE, all});
+    context->saved_data["lengths"] = lengths;
+    return out_THE;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &q_THE = saved[0], &k_TKE = saved[1], &v_TKE = saved[2];
+    const int64_t key_heads = k_TKE.size(1);
+    variable_list made = {at::empty_like(q_THE), at::empty_like(k_TKE), at::empty_like(v_TKE), {}, {}};
+    Probabilities probabilities(saved[3], q_THE.size(1), key_heads);
+    int64_t start = 0;
+    for (const int64_t length : context->saved_data["lengths"].toIntVector()) {
+      const auto view = [&](const at::Tensor& x_THE) { return groups_of(x_THE, start, length, key_heads); };
+      const auto write = [&](size_t i, const at::Tensor& x_GNE) {
+        const at::Tensor out = view(made[i]);
+        out.copy_(x_GNE.view(out.sizes()));
+      };
+      const Gradients one = gradients_of(folded(view(gradients[0])), folded(view(q_THE)), view(k_TKE).squeeze(1),
+                                         view(v_TKE).squeeze(1), probabilities.next(length), scale_of(q_THE));
+      write(0, one.q_GNE);
+      write(1, one.k_GSE);
+      write(2, one.v_GSE);
+      start += length;
+    }
+    return made;
+  }
+};
+
+}  // namespace
+
+at::Tensor math_attention(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE,
+                          int64_t window) {
+  const int64_t rows = q_BHSE.size(0), heads = q_BHSE.size(1), length = q_BHSE.size(2), size = q_BHSE.size(3);
+  const int64_t key_heads = k_BKSE.size(1), groups = rows * key_heads;
+  const at::Tensor out_GNE =
+      MathAttention::apply(q_BHSE.reshape({groups, heads / key_heads * length, size}),
+                           k_BKSE.reshape({groups, length, size}), v_BKSE.reshape({groups, length, size}), window);
+  return out_GNE.view({rows, heads, length, size});
+}
+
+at::Tensor document_math_attention(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
+                                   const std::vector<int64_t>& document_lengths, int64_t window) {
+  return DocumentMathAttention::apply(q_THE, k_TKE, v_TKE, document_lengths, window);
+}
+
+}  // namespace fathom::ops

@@ -1,0 +1,54 @@
+// Sizes of one layer's attention over one batch.
+#include "plan/estimate/attention_operators.h"
+
+#include "footprint/biased_attention.h"
+
+namespace fathom::plan {
+
+footprint::AttentionKernel kernel_of(const Target& target) {
+  for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient,
+                            footprint::AttentionKernel::kCudnn}) {
+    if (target.attention_kernel.ends_with(footprint::kernel_name(kernel))) return kernel;
+  }
+  return footprint::AttentionKernel::kFlash;
+}
+
+footprint::Footprint kernel_attention(const LayerSubject& subject, bool differentiated, bool output_is_kept) {
+  const arch::Attention& attention = subject.spec.attention();
+  footprint::AttentionSizes sizes = {kernel_of(subject.target), subject.batch.rows, subject.batch.document_lengths};
+  sizes.packed = !sizes.lengths.empty();
+  if (!sizes.packed) sizes.lengths.assign(static_cast<size_t>(subject.batch.rows), subject.batch.length);
+  sizes.heads = attention.heads;
+  sizes.key_heads = attention.key_value_heads;
+  sizes.head_size = attention.head_dim;
+  sizes.window = attention.window;
+  sizes.amx = subject.target.amx && !subject.step.cuda && sizes.kernel == footprint::AttentionKernel::kFlash &&
+              subject.run.precision.computed == DType::kBF16;
+  sizes.threads = subject.target.threads;
+  sizes.wide_tiles = subject.target.compute_capability == "8.0" || subject.target.compute_capability == "9.0" ||
+                     subject.target.compute_capability.starts_with("10.");
+  sizes.output_is_kept = output_is_kept && sizes.kernel != footprint::AttentionKernel::kMath;
+  sizes.differentiated = differentiated;
+  return footprint::attention_footprint(subject.step, sizes);
+}
+
+footprint::Footprint scores_attention(const LayerSubject& subject, int64_t keys, bool by_distance,
+                                      bool differentiated) {
+  const arch::Attention& attention = subject.spec.attention();
+  footprint::BiasedAttentionSizes sizes;
+  sizes.rows = subject.batch.rows;
+  sizes.heads = attention.heads;
+  sizes.key_heads = attention.key_value_heads;
+  sizes.head_size = attention.head_dim;
+  sizes.queries = subject.step.tokens / subject.batch.rows;
+  sizes.keys = keys;
+  sizes.by_distance = by_distance;
+  sizes.trains_bias = by_distance && subject.gradients && subject.run.config.method == config::Method::kFull &&
+                      subject.run.architecture.relative.has_value();
+  sizes.dropout = subject.gradients && subject.run.architecture.dropout > 0;
+  sizes.capped = by_distance && attention.softcap > 0;
+  sizes.differentiated = differentiated;
+  return footprint::biased_attention_footprint(subject.step, sizes);
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,18 @@
+// What attention of a layer declares of its memory, by the kernel that computes it or by scores.
+#pragma once
+
+#include "footprint/attention.h"
+#include "plan/estimate/layer_operators.h"
+
+namespace fathom::plan {
+
+// The fused kernel, or the formula; of a model that trains by scores, the one of its evaluations.
+footprint::AttentionKernel kernel_of(const Target& target);
+
+// differentiated: queries, keys or values need gradients. output_is_kept: by the projection behind it.
+footprint::Footprint kernel_attention(const LayerSubject& subject, bool differentiated, bool output_is_kept);
+
+// keys: of a row. by_distance: self-attention, whose pairs are hidden or biased by their distance.
+footprint::Footprint scores_attention(const LayerSubject& subject, int64_t keys, bool by_distance, bool differentiated);
+
+}  // namespace fathom::plan

@@ -1,0 +1,399 @@
+// Step by step, with what of the layer's values needs gradients and what is there beside each operator.
+#include "plan/estimate/layer_operators.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "arch/attention_by_scores.h"
+#include "arch/layer_program.h"
+#include "footprint/elementwise.h"
+#include "footprint/experts.h"
+#include "footprint/linear.h"
+#include "plan/estimate/attention_operators.h"
+#include "plan/estimate/expert_operators.h"
+#include "plan/estimate/linear_sizes.h"
+#include "plan/estimate/parameter_gradients.h"
+
+namespace fathom::plan {
+namespace {
+
+using arch::Branch;
+using arch::LayerProgram;
+using arch::Step;
+using arch::StepKind;
+using footprint::StepSizes;
+using footprint::Tensors;
+
+constexpr const char* kLayer = "a value of a layer; lib/model/decoder_layer.cpp";
+
+class LayerOperators {
+ public:
+  explicit LayerOperators(const LayerSubject& subject)
+      : subject_(subject),
+        spec_(subject.spec),
+        step_(subject.step),
+        program_(arch::layer_program(subject.run.architecture, spec_)),
+        by_scores_(arch::attends_by_scores(subject.run.architecture, subject.gradients)),
+        fake_codes_(subject.run.settings.fake_scheme),
+        values_(program_.values.size()) {
+    values_[LayerProgram::kStream].needs_gradient = subject.input_needs_gradient;
+    values_[LayerProgram::kSource].needs_gradient = subject.source_needs_gradient;
+  }
+
+  Operators take() {
+    for (number_ = 0; number_ < program_.steps.size(); ++number_) {
+      const Step& step = program_.steps[number_];
+      const bool begins = number_ == 0 || program_.steps[number_ - 1].branch != step.branch;
+      if (begins) part_ = first_part(step.branch);
+      const size_t before = operators_.size();
+      take_step(step);
+      for (size_t i = before; i < operators_.size(); ++i) add_what_is_there(operators_[i], step);
+      if (step.kind == StepKind::kAdd && number_ + 1 < program_.steps.size()) end_branch(step);
+    }
+    return std::move(operators_);
+  }
+
+ private:
+  // What is known of a value of the program.
+  struct Known {
+    bool needs_gradient = false;
+    bool is_kept = false;     // for backward passes, from the forward pass on, as it is
+    bool made_again = false;  // for the backward passes of who reads it, from what is kept anyway
+  };
+
+  // ---- steps.
+
+  void take_step(const Step& step) {
+    switch (step.kind) {
+      case StepKind::kNorm:
+        return norm(step);
+      case StepKind::kRead:
+        return read(step);
+      case StepKind::kLinear:
+        return linear(step);
+      case StepKind::kSplit:
+        return push_simple(step, footprint::split_footprint(step_, numbers_of(step.reads.front())));
+      case StepKind::kRowNorm:
+        return push_simple(step, footprint::row_norm_footprint(step_, numbers_of(step.makes.front()), step.groups));
+      case StepKind::kRotateQueries:
+      case StepKind::kRotateKeys:
+        return push_simple(step, footprint::rotary_footprint(step_, numbers_of(step.makes.front())));
+      case StepKind::kAttend:
+      case StepKind::kAttendSource:
+        return attend(step);
+      case StepKind::kConvolve:
+        return convolve(step);
+      case StepKind::kActivate:
+        return activate(step);
+      case StepKind::kExperts:
+        return experts(step);
+      case StepKind::kDrop:
+        return drop(step, part_);
+      case StepKind::kDropInside:
+        return drop(step, "dropout");
+      case StepKind::kScale:
+        return push_simple(step, footprint::scale_footprint(step_, numbers_of(step.makes.front())));
+      case StepKind::kAdd:
+        return add(step);
+    }
+  }
+
+  void norm(const Step& step) {
+    const size_t stream = step.reads.front(), x = step.makes.front();
+    push(footprint::norm_footprint(step_, numbers_of(x), subject_.run.architecture.centred_norms),
+         gradients_of(subject_.rows, step.module));
+    const bool needs = known(stream).needs_gradient || !operators_.back().gradients.empty();
+    known(x) = {needs, !needs && keeps_input(x), /*made_again=*/needs};
+    operators_.back().keeps_stream = known(stream).is_kept = needs;
+    if (!needs) operators_.back().footprint.kept = kept_alone(x, "output of a norm");
+    const int64_t sums = needs ? gradients_of_value(x) - 1 : 0;
+    operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(wide(x));
+  }
+
+  // As it is, or cast.
+  void read(const Step& step) {
+    const size_t stream = step.reads.front(), x = step.makes.front();
+    known(x) = {known(stream).needs_gradient, keeps_input(x)};
+    if (!known(x).is_kept) return;
+    push({kept_alone(x, "residual stream, read by projections"), {}, {}});
+    operators_.back().keeps_stream = known(stream).is_kept = !step_.casts();
+  }
+
+  void linear(const Step& step) {
+    const size_t x = step.reads.front(), made = step.makes.front();
+    const Known its = known(x);
+    footprint::LinearSizes sizes = reader_of(x, step.module);
+    sizes.adds_to_gradient = !fake_codes_ && step.sharing.back() != number_;
+    sizes.met_by_gate = its.needs_gradient && meets_gate(x);
+    push(footprint::linear_footprint(step_of(x), sizes), gradients_of(subject_.rows, step.module));
+    Operator& operator_ = operators_.back();
+    if (casts_input(step)) operator_.footprint.forward.front().push_back(cast_input(x));
+    if (x == LayerProgram::kSource) {
+      if (step.sharing.front() == number_) {
+        for (Operator& each : operators_) each.follows_source = true;
+      }
+      operator_.follows_source = fake_codes_ && step.sharing.back() != number_;
+    }
+    // Fused kernels keep it themselves.
+    const bool attended = made_by(x, StepKind::kAttend) || made_by(x, StepKind::kAttendSource);
+    if (attended && its.is_kept && (by_scores_ || kernel_of(subject_.target) == footprint::AttentionKernel::kMath)) {
+      operator_.footprint.kept.push_back({"output of attention", kLayer, wide(x)});
+    }
+    known(made).needs_gradient = its.needs_gradient || sizes.keeps_input();
+  }
+
+  void attend(const Step& step) {
+    const size_t made = step.makes.front();
+    known(made) = {any_needs_gradient(step), keeps_input(made)};
+    const bool differentiated = known(made).needs_gradient, of_source = step.kind == StepKind::kAttendSource;
+    part_ = "attention";
+    if (of_source || by_scores_) {
+      const int64_t keys = of_source ? subject_.batch.source_length : step_.tokens / subject_.batch.rows;
+      push(scores_attention(subject_, keys, /*by_distance=*/!of_source, differentiated));
+    } else {
+      push(kernel_attention(subject_, differentiated, known(made).is_kept));
+    }
+    operators_.back().is_attention = true;
+    part_ = of_source ? "cross-attention's output projection" : "attention's output projection";
+  }
+
+  void convolve(const Step& step) {
+    const bool packed = !subject_.batch.document_lengths.empty();
+    part_ = "the convolution";
+    push_made_again(step, footprint::convolution_footprint(step_, numbers_of(step.makes.front()), packed),
+                    gradients_of(subject_.rows, step.module), "output of a convolution");
+    part_ = "the convolution's output projection";
+  }
+
+  void activate(const Step& step) {
+    const int64_t inner = numbers_of(step.makes.front());
+    const Activation activation = spec_.feed_forward.activation;
+    part_ = "the gate";
+    push_made_again(step,
+                    step.reads.size() > 1 ? footprint::gate_footprint(step_, inner, activation)
+                                          : footprint::activation_footprint(step_, inner),
+                    {}, "output of the gate");
+    part_ = "the down projection";
+  }
+
+  // The router, its choice, and two products.
+  void experts(const Step& step) {
+    const size_t x = step.reads.front(), made = step.makes.front();
+    const arch::FeedForwardNames names = spec_.names().feed_forward;
+    const footprint::LinearSizes router = reader_of(x, names.router);
+    footprint::ExpertSizes sizes =
+        expert_sizes(spec_.feed_forward, numbers_of(x), subject_.rows, subject_.run.gathered_casts);
+    sizes.makes_input_again = known(x).made_again;
+    sizes.input_needs_gradient = known(x).needs_gradient;
+    const bool differentiated =
+        known(x).needs_gradient || router.keeps_input() || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
+    const auto stack = [&](const char* which) { return gradients_of_stack(subject_.rows, names.experts, which); };
+    const auto push_beside_input = [&](footprint::Footprint footprint, Tensors gradients) {
+      if (!differentiated) footprint.kept.clear();
+      push(std::move(footprint), std::move(gradients));
+      if (subject_.gradients && known(x).is_kept) return;
+      for (Tensors& moment : operators_.back().footprint.forward) moment.push_back(input_of_branch(x));
+    };
+    const Tensors of_input = {gradient_of_value(x)};
+    push(footprint::linear_footprint(step_, router), gradients_of(subject_.rows, names.router));
+    operators_.back().waiting = of_input;
+    push_beside_input(footprint::routing_footprint(step_, sizes), {});
+    operators_.back().waiting = of_input;
+    part_ = "the experts";
+    push_beside_input(footprint::expert_gate_up_footprint(step_, sizes), stack(".gate_up_proj"));
+    operators_.back().made_with = stack(".down_proj");
+    push_beside_input(footprint::expert_down_footprint(step_, sizes), stack(".down_proj"));
+    known(made).needs_gradient = differentiated;
+  }
+
+  // In training alone.
+  void drop(const Step& step, const char* part) {
+    const size_t read = step.reads.front(), made = step.makes.front();
+    known(made) = known(read);
+    if (!subject_.gradients) return;
+    const char* behind = std::exchange(part_, part);
+    push(footprint::dropout_footprint(step_, numbers_of(made)));
+    part_ = behind;
+    Operator& each = operators_.back();
+    each.lasting = std::exchange(each.footprint.kept, kept_alone(made, "what is left by dropout"));
+    known(made) = {known(read).needs_gradient, !each.footprint.kept.empty()};
+  }
+
+  // The sum takes the place of what is added, or of its cast.
+  void add(const Step& step) {
+    const size_t added = step.reads[0], stream = step.reads[1], sum = step.makes.front();
+    const bool is_product = made_by(added, StepKind::kLinear) || made_by(added, StepKind::kExperts);
+    operators_.back().takes_stream_gradient = is_product && !step_.casts();
+    const int64_t width = numbers_of(sum), cast = step_.casts() ? step_.stored_bytes : 0;
+    push({{}, {{{"what is added to the residual stream", kLayer, step_.wide(width, step_.compute_bytes + cast)}}}, {}});
+    footprint::Footprint& its = operators_.back().footprint;
+    its.forward_work.bytes = its.backward_work.bytes =
+        value_of(step_.wide(width, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + cast : 0)));
+    known(sum).needs_gradient = known(added).needs_gradient || known(stream).needs_gradient;
+  }
+
+  // Where the stream that the branch read needs no gradient, that of the sum goes no further than its output.
+  void end_branch(const Step& add) {
+    const bool needs = known(add.reads[1]).needs_gradient;
+    for (; ended_ < operators_.size(); ++ended_) {
+      operators_[ended_].another_follows = true;
+      if (!needs) operators_[ended_].takes_stream_gradient = true;
+    }
+  }
+
+  // ---- operators.
+
+  void push(footprint::Footprint footprint, Tensors gradients = {}) {
+    operators_.push_back({part_, std::move(footprint), std::move(gradients), {}});
+  }
+  // Of a step with one operator, which nobody runs backward where nothing needs a gradient.
+  void push_simple(const Step& step, footprint::Footprint footprint) {
+    Tensors gradients = step.module != nullptr ? gradients_of(subject_.rows, step.module) : Tensors();
+    const bool needs = any_needs_gradient(step) || !gradients.empty();
+    if (!needs) footprint.kept = {}, footprint.backward = {};
+    push(std::move(footprint), std::move(gradients));
+    for (const size_t made : step.makes) known(made).needs_gradient = needs;
+  }
+
+  // Of a step whose output is made again for who reads it, from what its operator keeps.
+  void push_made_again(const Step& step, footprint::Footprint footprint, Tensors gradients, const char* output) {
+    const size_t made = step.makes.front();
+    const bool needs = any_needs_gradient(step) || !gradients.empty();
+    known(made) = {needs, !needs && keeps_input(made), /*made_again=*/needs};
+    if (!needs) footprint.kept = kept_alone(made, output);
+    push(std::move(footprint), std::move(gradients));
+  }
+
+  // Beside an operator of a step: forward the values that were made before and are read after it, but those that are
+  // kept, and the stream that a sum is added to; backward the gradients of such values, which who reads them after has
+  // made. The stream's is not the layer's.
+  void add_what_is_there(Operator& each, const Step& step) const {
+    for (size_t value = 0; value < values_.size(); ++value) {
+      const arch::Value& its = program_.values[value];
+      const bool given = program_.is_given(value), was_made = given || its.made_by < number_;
+      const bool is_read_later = was_made && its.last_read_by != arch::Value::kNone && its.last_read_by > number_;
+      const bool reads = std::find(step.reads.begin(), step.reads.end(), value) != step.reads.end();
+      const bool is_sum = reads && step.kind == StepKind::kAdd && is_stream(value);
+      if (!given && (is_sum || (is_read_later && !reads)) && !(subject_.gradients && known(value).is_kept)) {
+        for (Tensors& moment : each.footprint.forward) moment.push_back(alive(value));
+      }
+      if (!is_read_later || is_stream(value) || !known(value).needs_gradient) continue;
+      if (value == LayerProgram::kSource && fake_codes_) continue;  // each of its readers makes its own
+      std::set<Branch> made;
+      for (size_t number = number_ + 1; number < program_.steps.size(); ++number) {
+        const Step& later = program_.steps[number];
+        if (std::find(later.reads.begin(), later.reads.end(), value) != later.reads.end()) made.insert(later.branch);
+      }
+      each.waiting.insert(each.waiting.end(), made.size(), gradient_of_value(value));
+    }
+  }
+
+  // ---- values.
+
+  Known& known(size_t value) { return values_[value]; }
+  const Known& known(size_t value) const { return values_[value]; }
+  bool any_needs_gradient(const Step& step) const {
+    return std::any_of(step.reads.begin(), step.reads.end(), [&](size_t read) { return known(read).needs_gradient; });
+  }
+  int64_t numbers_of(size_t value) const { return program_.values[value].width; }
+  const StepSizes& step_of(size_t value) const { return program_.values[value].of_source ? subject_.source : step_; }
+  Product wide(size_t value) const { return step_of(value).wide(numbers_of(value), step_.compute_bytes); }
+  bool made_by(size_t value, StepKind kind) const {
+    return !program_.is_given(value) && program_.steps[program_.values[value].made_by].kind == kind;
+  }
+  bool is_stream(size_t value) const { return value == LayerProgram::kStream || made_by(value, StepKind::kAdd); }
+  bool is_input_of_branch(size_t value) const {
+    return made_by(value, StepKind::kNorm) || made_by(value, StepKind::kRead);
+  }
+  footprint::Bytes input_of_branch(size_t value) const { return {"input of a branch", kLayer, wide(value)}; }
+  footprint::Bytes alive(size_t value) const {
+    if (is_input_of_branch(value)) return input_of_branch(value);
+    if (is_stream(value)) {
+      return {"residual stream, after attention", kLayer, step_.wide(numbers_of(value), step_.stored_bytes)};
+    }
+    return {"values of a branch so far", kLayer, wide(value)};
+  }
+  footprint::Bytes gradient_of_value(size_t value) const {
+    const char* what = value == LayerProgram::kSource ? "gradient of a source"
+                       : is_input_of_branch(value)    ? "gradient of the layers' input"
+                                                      : "gradients of values of a branch";
+    return {what, footprint::kGradientSource, wide(value)};
+  }
+
+  // Projections and experts that read a value and need it in their backward passes.
+  bool keeps_input(size_t value) const {
+    return std::any_of(program_.steps.begin(), program_.steps.end(), [&](const Step& step) {
+      if (step.reads.front() != value) return false;
+      if (step.kind == StepKind::kLinear) return sizes_of(step.module).keeps_input();
+      if (step.kind != StepKind::kExperts) return false;
+      return sizes_of(step.module).keeps_input() || sizes_of(spec_.names().feed_forward.experts).keeps_input();
+    });
+  }
+  Tensors kept_alone(size_t value, const char* what) const {
+    return keeps_input(value) ? Tensors{{what, kLayer, wide(value)}} : Tensors();
+  }
+  // Those that are made apart of a value, and added up.
+  int64_t gradients_of_value(size_t value) const {
+    int64_t sum = 0;
+    for (size_t number = 0; number < program_.steps.size(); ++number) {
+      const Step& step = program_.steps[number];
+      if (step.reads.front() != value) continue;
+      if (step.kind == StepKind::kLinear) sum += fake_codes_ || step.sharing.front() == number ? 1 : 0;
+      if (step.kind == StepKind::kExperts) sum += 2;
+    }
+    return sum;
+  }
+  // Whether a projection before this one has cast what both read to the type of adapters.
+  bool casts_input(const Step& step) const {
+    if (step_.adapter_bytes == step_.compute_bytes || fake_codes_) return false;
+    return std::any_of(step.sharing.begin(), step.sharing.end(), [&](size_t number) {
+      return number < number_ && sizes_of(program_.steps[number].module).adapted;
+    });
+  }
+  footprint::Bytes cast_input(size_t value) const {
+    return {"adapters' input, cast", kLayer, step_of(value).wide(numbers_of(value), step_.adapter_bytes)};
+  }
+  // Whether the kernel that makes the gradients of gate and up makes their product again, too.
+  bool meets_gate(size_t value) const {
+    const bool gated = made_by(value, StepKind::kActivate) && spec_.feed_forward.gated;
+    return gated && step_.cuda && footprint::gate_by_kernel(step_, spec_.feed_forward.activation);
+  }
+
+  // Of a linear layer that reads the value.
+  footprint::LinearSizes reader_of(size_t value, std::string_view module) const {
+    footprint::LinearSizes sizes = sizes_of(module);
+    sizes.makes_input_again = known(value).made_again;
+    sizes.input_is_kept = subject_.gradients && known(value).is_kept;
+    sizes.input_needs_gradient = known(value).needs_gradient;
+    return sizes;
+  }
+  footprint::LinearSizes sizes_of(std::string_view module) const { return linear_sizes(subject_, module); }
+
+  const char* first_part(Branch branch) const {
+    if (branch == Branch::kMixer) return spec_.attends() ? "queries, keys and values" : "a convolution's parts";
+    if (branch == Branch::kSource) return "queries, and a source's keys and values";
+    if (spec_.feed_forward.experts) return "the router";
+    return spec_.feed_forward.gated ? "gate and up" : "the up projection";
+  }
+
+  const LayerSubject& subject_;
+  const arch::LayerSpec& spec_;
+  const StepSizes& step_;
+  const LayerProgram program_;
+  const bool by_scores_;
+  const std::optional<quant::Scheme> fake_codes_;
+  std::vector<Known> values_;
+  Operators operators_;
+  size_t number_ = 0;  // of the step at hand
+  const char* part_ = "";
+  size_t ended_ = 0;  // operators of branches that are whole
+};
+
+}  // namespace
+
+Operators layer_operators(const LayerSubject& subject) { return LayerOperators(subject).take(); }
+
+}  // namespace fathom::plan
