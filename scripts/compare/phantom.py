@@ -10,6 +10,7 @@ import pathlib
 import shutil
 
 from compare import cache, commands, cuda, measure, table
+from compare.json_rows import json_rows
 from compare.rows import Row
 
 MODELS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs/models"
@@ -233,5 +234,5 @@ def compare(arguments, python, root, work, facts, say):
     stem.parent.mkdir(parents=True, exist_ok=True)
     text = page(facts, results)
     stem.with_name(stem.name + ".md").write_text(text)
-    stem.with_name(stem.name + ".json").write_text(json.dumps({"facts": facts, "cases": results}, indent=2) + "\n")
+    stem.with_name(stem.name + ".json").write_text(json_rows({"facts": facts, "cases": results}, 2))
     return text

@@ -1,8 +1,8 @@
 """Runs in, the results out: ratios with their spread as JSON and as a page of tables."""
 
-import json
 import statistics
 
+from compare.json_rows import json_rows
 from compare.rows import LOSS_TOLERANCE
 
 # What each row is held against: fathom's figure over the peer's.
@@ -215,5 +215,5 @@ def write(stem, facts, rows, start):
     text = page(facts, rows, start)
     stem.with_name(stem.name + ".md").write_text(text)
     document = {"machine": facts, "rows": rows, "start_to_first_step": start}
-    stem.with_name(stem.name + ".json").write_text(json.dumps(document, indent=2) + "\n")
+    stem.with_name(stem.name + ".json").write_text(json_rows(document, 2))
     return text

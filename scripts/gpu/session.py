@@ -11,6 +11,8 @@ import subprocess
 import time
 from collections.abc import Callable
 
+from compare.json_rows import json_rows
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OTHER_PLACEMENT = 7919  # of segments, where a phantom stands in for the GPU: none that is predicted with
 
@@ -145,7 +147,7 @@ class Results:
         self.write()
 
     def write(self):
-        text = json.dumps({"sessions": self.sessions, "units": self.units}, indent=1) + "\n"
+        text = json_rows({"sessions": self.sessions, "units": self.units}, 2)
         staged = self.file.with_suffix(".part")
         staged.write_text(text)
         staged.replace(self.file)
