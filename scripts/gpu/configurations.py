@@ -1,7 +1,7 @@
 """Random configurations on the GPU's own allocator: each against its run on the phantom, event by event, and its own plan.
 
 Small shapes of all families with awkward sizes, ragged data, and keys that decide what is allocated when. Only the program is
-needed: scripts/random_configurations draws from more keys, but on phantoms and from what scripts/test builds.
+needed: scripts/campaigns/random_configurations draws from more keys, but on phantoms and from what scripts/test builds.
 """
 
 import json

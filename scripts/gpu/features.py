@@ -10,9 +10,9 @@ import json
 import random
 import shutil
 
+from compare.random_model import make_model
 from gpu import trace
 from gpu.session import ROOT, Unit, read_steps, seconds_of_a_step, slug
-from random_model import make_model
 
 LORA = ["method=lora", "target_modules=all-linear", "lora_r=8"]
 LORA_BF16 = [*LORA, "dtype=bfloat16"]

@@ -1,5 +1,5 @@
-// Plays every run of the memory matrix on the CPU, for scripts/memory_matrix: on stdout a JSON object that names
-// LibTorch and its instruction set, then one per run.
+// Plays every run of the memory matrix on the CPU, for scripts/campaigns/memory_matrix: on stdout a JSON object that
+// names LibTorch and its instruction set, then one per run.
 #include <ATen/ATen.h>
 #include <ATen/Version.h>
 #include <torch/version.h>

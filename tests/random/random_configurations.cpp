@@ -1,4 +1,4 @@
-// Draws, plays and judges random runs, for scripts/random_configurations: a JSON object a line on stdout.
+// Draws, plays and judges random runs, for scripts/campaigns/random_configurations: a JSON object a line on stdout.
 //
 // usage: random_configurations [--within] [--near] SEED FIRST COUNT FOLDER cpu|phantom [FAMILY]
 //                       draws of those numbers, on the CPU or on GPUs; --within: once more each, with what its plan

@@ -1,5 +1,5 @@
 // Forty random runs on the CPU and forty on phantom GPUs, the same ones at every run of a commit: each is refused with
-// a reason, or takes what was planned. scripts/random_configurations draws new ones.
+// a reason, or takes what was planned. scripts/campaigns/random_configurations draws new ones.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,8 +14,8 @@
 namespace fathom::random {
 namespace {
 
-// A draw is refused with a probability of a tenth at most (scripts/random_configurations counts many of them); of forty
-// more than twelve then are once in ten thousand.
+// A draw is refused with a probability of a tenth at most (scripts/campaigns/random_configurations counts many of
+// them); of forty more than twelve then are once in ten thousand.
 constexpr uint64_t kDraws = 40, kMostRefused = 12;
 
 struct Draw {

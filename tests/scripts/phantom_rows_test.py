@@ -1,4 +1,4 @@
-"""What scripts/phantom_rows reads of a benchmark's tables, and how it counts what was predicted of them."""
+"""What scripts/campaigns/phantom_rows reads of a benchmark's tables, and how it counts what was predicted of them."""
 
 import pathlib
 import subprocess
@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "scripts" / "campaigns"))
 sys.dont_write_bytecode = True
 
 from phantom_rows_files import page, settings  # noqa: E402

@@ -1,4 +1,4 @@
-// Encodes a file of documents again and again, for scripts/benchmark_tokenizer: one line on stdout for each on stdin.
+// Encodes a file of documents again and again, for scripts/campaigns/benchmark_tokenizer: a line out for each line in.
 // usage: tokenizer_throughput FOLDER DOCUMENTS IDS   DOCUMENTS: texts with a zero byte between them; the ids go to IDS,
 // 32 bits each
 #include <ctime>

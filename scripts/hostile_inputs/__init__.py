@@ -1,1 +1,0 @@
-"""What scripts/hostile gives the program to read: sound files, and what is done to them."""
