@@ -14,7 +14,6 @@
 namespace fathom::plan::testing {
 namespace {
 
-constexpr uint64_t kSeed = 20260501;
 constexpr size_t kRuns = 240, kRunsOfLfm2 = 20;  // whose layers alone do not all attend
 constexpr size_t kCandidates = 60;               // of which the one that covers most new pairs is taken
 
@@ -302,7 +301,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
 const std::set<MatrixPair>& possible_pairs() {
   static const auto* pairs = [] {
     auto* seen = new std::set<MatrixPair>;
-    SplitMix64 random(kSeed);
+    SplitMix64 random(kMatrixSeed);
     for (const bool lfm2 : {false, true}) {
       for (int i = 0; i < 10'000; ++i) {
         each_pair(random_levels(random, lfm2), [&](const MatrixPair& pair) { seen->insert(pair); });
@@ -313,8 +312,8 @@ const std::set<MatrixPair>& possible_pairs() {
   return *pairs;
 }
 
-std::vector<Levels> matrix_levels() {
-  SplitMix64 random(kSeed);
+std::vector<Levels> matrix_levels(uint64_t seed) {
+  SplitMix64 random(seed);
   Pairs open;
   std::vector<Levels> design;
   std::set<Levels> known;
@@ -332,10 +331,10 @@ std::vector<Levels> matrix_levels() {
   return design;
 }
 
-std::vector<MatrixRun> memory_matrix() {
+std::vector<MatrixRun> memory_matrix(uint64_t seed) {
   std::vector<MatrixRun> runs;
-  for (const Levels& levels : matrix_levels()) {
-    SplitMix64 random(kSeed + 1 + runs.size());
+  for (const Levels& levels : matrix_levels(seed)) {
+    SplitMix64 random(seed + 1 + runs.size());
     MatrixRun run;
     run.name = name_of(runs.size(), levels);
     run.config = config_of(levels);

@@ -23,12 +23,13 @@ struct MatrixRun {
   std::vector<schedule::BatchShape> evaluations;  // of one pass, in order; empty: none
 };
 
-// At least 200 runs, always the same ones: a covering design drawn from a fixed seed. Any two levels of two axes
+// At least 200 runs, of one seed always the same ones: a covering design drawn from it. Any two levels of two axes
 // (method and adapters, precision, checkpointing, attention, family, heads, tied embeddings, layers, rows, length,
 // accumulation, evaluation, threads, clipping, optimizer, chunks of the loss, packing, sliding window, masters, format
 // of a frozen base, quantization-aware training, modules trained beside adapters) that can be in effect together are so
 // in at least one run; widths are drawn at random.
-std::vector<MatrixRun> memory_matrix();
+inline constexpr uint64_t kMatrixSeed = 20260501;
+std::vector<MatrixRun> memory_matrix(uint64_t seed = kMatrixSeed);
 
 // `count` different runs of the matrix, drawn from `seed`, in the order of the matrix.
 std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count);
@@ -39,8 +40,9 @@ struct MatrixAxis {
   std::vector<std::string> levels;
 };
 const std::vector<MatrixAxis>& matrix_axes();
-std::vector<std::vector<size_t>> matrix_levels();  // [run][axis]; those in effect: 0 where a level would mean nothing
-using MatrixPair = std::array<size_t, 4>;          // axis, level, axis, level
-const std::set<MatrixPair>& possible_pairs();      // that can be in effect together
+// [run][axis]; those in effect: 0 where a level would mean nothing
+std::vector<std::vector<size_t>> matrix_levels(uint64_t seed = kMatrixSeed);
+using MatrixPair = std::array<size_t, 4>;      // axis, level, axis, level
+const std::set<MatrixPair>& possible_pairs();  // that can be in effect together
 
 }  // namespace fathom::plan::testing

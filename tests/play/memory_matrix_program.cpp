@@ -1,13 +1,23 @@
 // Plays every run of the memory matrix on the CPU, for scripts/campaigns/memory_matrix: on stdout a JSON object that
-// names LibTorch and its instruction set, then one per run.
+// names LibTorch and its instruction set, then one per run. With --seed N the runs of another design; with --estimates,
+// in place of JSON, how far the analytic estimate of each is off the dry run, which alone is played; with --peaks PLACE
+// what both have at the peak of one run.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <exception>
+#include <iomanip>
 #include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "base/json.h"
+#include "memory/block_groups.h"
 #include "phantom/device.h"
 #include "plan/estimate/analytic.h"
 #include "play/make_plan.h"
@@ -43,11 +53,11 @@ Json components_of(const memory::ComponentBytes& bytes) {
   return components;
 }
 
-memory::ComponentBytes analytic_of(const plan::testing::MatrixRun& run) {
+plan::Analytic analytic_of(const plan::testing::MatrixRun& run) {
   plan::Target target = cpu_target();
   target.threads = run.config.num_threads;
   target.attention_kernel = attention_kernel(arch::resolve(run.config, run.architecture), phantom::device());
-  return plan::estimate_analytic(arch::resolve(run.config, run.architecture), target, workload_of(run)).at_peak;
+  return plan::estimate_analytic(arch::resolve(run.config, run.architecture), target, workload_of(run));
 }
 
 Json row_of(const plan::testing::MatrixRun& run, const std::vector<size_t>& levels) {
@@ -57,24 +67,88 @@ Json row_of(const plan::testing::MatrixRun& run, const std::vector<size_t>& leve
           {"shape", architecture_of(run.architecture)},
           {"dry_run", {{"peak", dry.peak}, {"components", components_of(dry.at_peak)}}},
           {"measured", {{"peak", real.peak}, {"components", components_of(real.at_peak)}}},
-          {"analytic", components_of(analytic_of(run))},
+          {"analytic", components_of(analytic_of(run).at_peak)},
           {"differences", differences(dry, real)},
           {"figures", figures(dry).size()},
           {"kernel_scratch", {{"dry_run", dry.kernel_scratch}, {"measured", real.kernel_scratch}}}};
 }
 
+// Without running it: how far the estimate is off, and the component by which most.
+void print_estimate(const plan::testing::MatrixRun& run) {
+  const memory::Memory dry = predict(run);
+  const plan::Analytic analytic = analytic_of(run);
+  const auto excess = [&](memory::Component each) { return analytic.at_peak[each] - dry.at_peak[each]; };
+  const memory::Component most = *std::max_element(
+      memory::kComponents.begin(), memory::kComponents.end(),
+      [&](memory::Component a, memory::Component b) { return std::abs(excess(a)) < std::abs(excess(b)); });
+  const double percent = 100.0 * static_cast<double>(analytic.peak - dry.peak) / static_cast<double>(dry.peak);
+  std::cout << std::fixed << std::setprecision(2) << percent << " %  dry run " << dry.peak << "  estimate "
+            << analytic.peak << "  " << component_name(most) << " " << excess(most) << "  " << run.name << ": "
+            << analytic.instant << std::endl;
+}
+
+// What is there at the estimate's largest instant, and at the dry run's.
+void print_peaks(const plan::testing::MatrixRun& run) {
+  const auto line = [](memory::Component component, int64_t bytes, const std::string& what) {
+    std::cout << std::setw(12) << bytes << "  " << component_name(component) << "  " << what << "\n";
+  };
+  const plan::Analytic analytic = analytic_of(run);
+  std::cout << "estimate: " << analytic.instant << "\n";
+  for (const plan::Analytic::Term& term : analytic.terms) {
+    const std::string layers = term.layers > 0 ? ", of " + std::to_string(term.layers) + " layers" : "";
+    line(term.component, term.bytes, term.what + ": " + term.formula + layers);
+  }
+  at::set_num_threads(static_cast<int>(run.config.num_threads));
+  std::cout << "dry run:\n";
+  const arch::Run resolved = arch::resolve(run.config, run.architecture);
+  const memory::Timeline timeline = dry_run_cpu(resolved, nullptr, workload_of(run)).timeline;
+  for (const memory::BlockGroup& group : memory::groups_at_peak(timeline).largest_first()) {
+    line(group.component, group.bytes(), group.what + ", " + std::to_string(group.count) + " of them");
+  }
+}
+
+struct Arguments {
+  uint64_t seed = plan::testing::kMatrixSeed;
+  bool estimates = false;
+  std::optional<size_t> peaks;  // the place of a run
+};
+
+Arguments arguments_of(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto value = [&] { return std::stoull(words.at(++i)); };
+    if (words[i] == "--seed") {
+      arguments.seed = value();
+    } else if (words[i] == "--estimates") {
+      arguments.estimates = true;
+    } else if (words[i] == "--peaks") {
+      arguments.peaks = value();
+    } else {
+      throw std::invalid_argument("usage: memory_matrix [--seed N] [--estimates | --peaks PLACE]");
+    }
+  }
+  return arguments;
+}
+
+void play_matrix(const Arguments& arguments) {
+  const auto runs = plan::testing::memory_matrix(arguments.seed);
+  if (arguments.peaks) return print_peaks(runs.at(*arguments.peaks));
+  if (arguments.estimates) {
+    for (const plan::testing::MatrixRun& run : runs) print_estimate(run);
+    return;
+  }
+  const auto levels = plan::testing::matrix_levels(arguments.seed);
+  const Json software = {{"libtorch", TORCH_VERSION}, {"instruction_set", at::get_cpu_capability()}};
+  std::cout << software.dump() << std::endl;
+  for (size_t i = 0; i < runs.size(); ++i) std::cout << row_of(runs[i], levels[i]).dump() << std::endl;
+}
+
 }  // namespace
 }  // namespace fathom::play::testing
 
-int main() try {
+int main(int count, char** words) try {
   fathom::ledger::install_cpu();
-  const auto runs = fathom::plan::testing::memory_matrix();
-  const auto levels = fathom::plan::testing::matrix_levels();
-  const fathom::Json software = {{"libtorch", TORCH_VERSION}, {"instruction_set", at::get_cpu_capability()}};
-  std::cout << software.dump() << std::endl;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    std::cout << fathom::play::testing::row_of(runs[i], levels[i]).dump() << std::endl;
-  }
+  fathom::play::testing::play_matrix(fathom::play::testing::arguments_of({words + 1, words + count}));
   return 0;
 } catch (const std::exception& error) {
   std::cerr << error.what() << std::endl;
