@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "cpu/amx_scratch.h"
 #include "cpu/attention_shares.h"
+#include "footprint/attention_output.h"
 #include "footprint/attention_segments.h"
 #include "footprint/cudnn_workspace.h"
 
@@ -36,6 +37,14 @@ class Attention {
     window_ = sizes.window < longest_ ? sizes.window : 0;
     kept_ = sizes.heads * sizes.head_size;
     keys_ = sizes.key_heads * sizes.head_size;
+  }
+
+  bool output_is_apart() const {
+    if (sizes_.amx && window_ == 0) return false;
+    if (sizes_.kernel == AttentionKernel::kMath) return true;
+    if (step_.cuda) return padded_size() != sizes_.head_size;
+    if (sizes_.packed || window_ > 0) return false;
+    return grouped() && sizes_.key_heads > 1 && sizes_.rows > 1 && longest_ > 1;
   }
 
   Footprint footprint() {
@@ -73,6 +82,8 @@ class Attention {
     tensors.insert(tensors.end(), more.begin(), more.end());
     return tensors;
   }
+  bool is_efficient() const { return sizes_.kernel == AttentionKernel::kMemoryEfficient; }
+  int64_t padded_size() const { return round_up(sizes_.head_size, is_efficient() ? 4 : 8); }  // in whole vectors
   bool grouped() const { return sizes_.heads != sizes_.key_heads; }
 
   // The formula computes all pairs, and goes over them by itself; fused kernels compute those that are seen, two
@@ -103,9 +114,6 @@ class Attention {
             heads("gradient of queries", kGradientSource, queries),
             {"gradients of keys and values", kGradientSource, step_.wide(2 * keys, key_bytes)}};
   }
-  void keep_joined_output(const char* source) {
-    if (sizes_.output_is_kept) footprint_.kept.push_back(heads("output of attention, joined", source, kept_));
-  }
 
   void amx() {
     fused(kFlash, sizes_.head_size);
@@ -123,10 +131,8 @@ class Attention {
   // Groups of query heads are folded: each key head becomes a row of the batch whose query heads share it.
   void cpu_flash() {
     fused(kFlash, sizes_.head_size);
-    const bool copies = grouped() && sizes_.key_heads > 1 && sizes_.rows > 1 && longest_ > 1;
     Tensors back = gradients(kept_, kept_, step_.compute_bytes);  // for every query head
-    if (copies) {
-      keep_joined_output(kFlash);
+    if (output_is_apart()) {
       footprint_.forward[0].push_back(heads("queries, keys, values, as they came", kFlash, kept_ + 2 * keys_));
     }
     footprint_.backward = {std::move(back)};
@@ -187,7 +193,8 @@ class Attention {
       }
     } else {
       begun.pop_back();
-      const int64_t keys = sizes_.rows > 1 ? 2 * keys_ : 0, queries = sizes_.rows > 1 || grouped() ? kept_ : 0;
+      const int64_t keys = sizes_.rows > 1 && sizes_.key_heads > 1 ? 2 * keys_ : 0,
+                    queries = sizes_.rows > 1 || grouped() ? kept_ : 0;
       begun.push_back(heads("queries, keys and values, copied", kMath, queries + keys));
     }
     begun.push_back(scores);
@@ -233,16 +240,15 @@ class Attention {
   }
 
   void cuda() {
-    const bool flash = sizes_.kernel != AttentionKernel::kMemoryEfficient;
+    const bool flash = !is_efficient();
     const bool cudnn = sizes_.kernel == AttentionKernel::kCudnn && !sizes_.packed && window_ == 0 && longest_ > 1;
-    const int64_t size = round_up(sizes_.head_size, flash ? 8 : 4), wide = sizes_.heads * size;  // in whole vectors
+    const int64_t size = padded_size(), wide = sizes_.heads * size;
     const int64_t narrow = sizes_.key_heads * size;
     const bool limited =
         !flash || sizes_.packed || window_ > 0;  // lib/ops/attention/cuda_attention.cpp, else LibTorch's choice
     const bool pads = size != sizes_.head_size, repeats = !flash && grouped() && sizes_.key_heads > 1;
     const char* source = flash ? kFlash : kEfficient;
     fused(source, size);
-    if (pads) keep_joined_output(source);
     const Bytes every = heads("keys and values for every head", kEfficient, 2 * wide);
     if (repeats) footprint_.forward[0].push_back(every);
     Tensors back = gradients(wide, flash ? narrow : wide, step_.compute_bytes);
@@ -312,6 +318,10 @@ std::string kernel_name(AttentionKernel kernel) {
       return "cuDNN's attention";
   }
   return "";
+}
+
+bool output_is_apart(const StepSizes& step, const AttentionSizes& sizes) {
+  return Attention(step, sizes).output_is_apart();
 }
 
 Footprint attention_footprint(const StepSizes& step, const AttentionSizes& sizes) {

@@ -28,11 +28,14 @@ class Attention {
   }
 
  private:
-  // One row's heads need no copy to lie one after the other, but its queries in reverse do.
+  // The heads of one row, and one head of keys, need no copy to lie one after the other, but queries in reverse do, and
+  // those of one row that share a head of keys.
   std::vector<Tensors> forward() const {
-    const int64_t reversed = sizes_.by_distance && sizes_.queries > 1 ? 1 : 0, copied = sizes_.rows > 1 ? 1 : 0;
+    const int64_t reversed = sizes_.by_distance && sizes_.queries > 1 ? 1 : 0;
+    const bool several = sizes_.key_heads > 1, shared = sizes_.heads > sizes_.key_heads;
+    const int64_t keys = several && sizes_.rows > 1 ? 1 : 0, queries = several && shared ? 1 : keys;
     const Tensors given = {heads("queries, keys and values", 1, 2)};
-    const Tensors begun = with(given, {heads("queries, keys and values, copied", reversed + copied, 2 * copied),
+    const Tensors begun = with(given, {heads("queries, keys and values, copied", reversed + queries, 2 * keys),
                                        heads("output of heads", 1, 0)});
     std::vector<Tensors> moments;
     for (const Tensors& moment : step_.cuda ? operators_forward() : kernel_forward()) {

@@ -105,6 +105,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   const Bytes of_output = {"gradient of a linear layer's output", kGradientSource, output.product};
   const Bytes mask = {"masks of dropout", "dropout keeps which elements it left out (Srivastava et al. 2014)",
                       step.wide(sizes.in, 1)};
+  const Bytes inner = {"adapters' inner products", kLora, step.wide(step.rank, step.adapter_bytes)};
   Footprint footprint;
   const Tensors made = made_for_forward(step, sizes);
   add_work(step, sizes, !made.empty(), footprint);
@@ -118,7 +119,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
     if (!step.cuda) of_weight.push_back({"gradient of a weight, before its cast", kGradientSource, copy});
   }
   if (sizes.adapted) {
-    footprint.kept.push_back({"adapters' inner products", kLora, step.wide(step.rank, step.adapter_bytes)});
+    footprint.kept.push_back(inner);
     if (step.adapter_bytes == 2 && !step.adapters_stay_cast) {
       footprint.kept.push_back({"autocast's copies of adapters",
                                 kAutocastSource,
@@ -131,27 +132,29 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   const Bytes wide_output = {"output, or its gradient, in the adapters' type", kLora,
                              step.wide(sizes.out, step.adapter_bytes)};
   const Bytes dropped = {"adapters' input, dropped out", kLora, wide_input.product};
-  const bool makes_again = sizes.keeps_input() && sizes.makes_input_again, drops = sizes.adapted && step.dropout;
+  const bool makes_again = sizes.keeps_input() && sizes.makes_input_again && !sizes.input_is_made;
+  const bool casts_again = widens && !sizes.input_is_made, drops = sizes.adapted && step.dropout;
   if (makes_again) of_weight.push_back(input);
   if (widens) {
     given.push_back(wide_input);
-    of_weight.push_back(wide_input);
+    if (casts_again) of_weight.push_back(wide_input);
     footprint.forward.push_back(given);
-    footprint.forward.back().push_back(wide_output);
+    append(footprint.forward.back(), {inner, wide_output});
+    if (drops) footprint.forward.back().push_back(mask);
     footprint.backward.push_back({of_output, wide_output});
   }
   if (sizes.keeps_input()) footprint.backward.push_back(std::move(of_weight));
   if (drops) {
-    append(given, {dropped, mask});
+    append(given, {dropped, mask, inner});
     footprint.forward.push_back(std::move(given));
     footprint.backward.push_back({of_output, dropped});
-    if (makes_again || widens) footprint.backward.back().push_back(wide_input);
+    if (makes_again || casts_again) footprint.backward.back().push_back(wide_input);
   }
   if (sizes.met_by_gate && sizes.keeps_input()) {
     footprint.backward.push_back({of_output,
                                   {"gradients of gate and up, and the input in the place of its own", kGradientSource,
                                    step.wide(3 * sizes.in, step.compute_bytes)}});
-    if (widens) footprint.backward.back().push_back(wide_input);
+    if (casts_again) footprint.backward.back().push_back(wide_input);
     if (drops) footprint.backward.back().push_back(dropped);
   }
   if (!sizes.input_needs_gradient) return footprint;

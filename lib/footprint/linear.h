@@ -14,6 +14,7 @@ struct LinearSizes {
   int64_t in = 0, out = 0;
   bool trained = false, adapted = false;
   bool makes_input_again = false;                          // in the backward pass, instead of keeping it
+  bool input_is_made = false;                              // again, by who went backward before, and stays
   bool met_by_gate = false;                                // the input, with the gradients of gate and up
   bool input_is_kept = false;                              // by what made it, when the layer runs forward
   bool input_needs_gradient = true;                        // not of the first layer over a frozen embedding

@@ -58,6 +58,44 @@ void set_experts(plan::testing::MatrixRun& run) {
   run.architecture.layers.front().feed_forward.experts = {.count = 5, .per_token = 2, .normalised = true};
 }
 
+void set_gpt2(plan::testing::MatrixRun& run) {
+  run.architecture.family = "GPT2LMHeadModel";
+  run.architecture.dropout = 0.1;
+  run.architecture.learned_positions = run.architecture.centred_norms = run.architecture.biased_norms = true;
+  run.architecture.max_position_embeddings = 300;
+  arch::LayerSpec& layer = run.architecture.layers.front();
+  layer.naming = arch::Naming::kGpt2;
+  layer.attention().fused = true;
+  layer.attention().rotary.reset();
+  layer.feed_forward = {.width = 201, .gated = false, .activation = Activation::kGelu};
+}
+
+void set_parallel(plan::testing::MatrixRun& run) {
+  run.architecture.family = "Cohere2ForCausalLM";
+  run.architecture.centred_norms = run.architecture.layers.front().parallel = true;
+}
+
+void set_norms_after(plan::testing::MatrixRun& run) {
+  run.architecture.family = "Olmo2ForCausalLM";
+  run.architecture.layers.front().norms = arch::NormPlacement::kAfter;
+  run.architecture.layers.front().attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
+}
+
+// Two layers that attend by scores, the first over the source.
+void set_t5(plan::testing::MatrixRun& run) {
+  run.architecture.family = "T5ForConditionalGeneration";
+  run.architecture.encoder = arch::Encoder{1, 0};
+  run.architecture.relative = arch::RelativePositions{32, 128};
+  arch::LayerSpec layer = run.architecture.layers.front();
+  layer.naming = arch::Naming::kT5;
+  layer.attention().scaled = false;
+  layer.attention().rotary.reset();
+  layer.feed_forward.gated = false;
+  layer.feed_forward.activation = Activation::kRelu;
+  run.architecture.layers.assign(2, layer);
+  run.architecture.layers.back().cross = true;
+}
+
 schedule::BatchShape documents(std::vector<int64_t> lengths) {
   int64_t tokens = 0;
   for (const int64_t length : lengths) tokens += length;
@@ -77,8 +115,7 @@ const std::vector<Case>& cases() {
       {"an_evaluation_of_parallel_branches",
        [](Run& run) {
          train_adapters(run.config, {"q_proj", "v_proj"});
-         run.architecture.family = "Cohere2ForCausalLM";
-         run.architecture.centred_norms = run.architecture.layers.front().parallel = true;
+         set_parallel(run);
          evaluate(run, schedule::whole_batch(5, 101));
        }},
       {"key_norms_that_no_gradient_reaches",
@@ -114,16 +151,112 @@ const std::vector<Case>& cases() {
       {"an_evaluation_by_the_formula_of_what_trains_by_scores",
        [](Run& run) {
          run.config.attn_implementation = config::Attention::kMath;
-         run.architecture.family = "GPT2LMHeadModel";
-         run.architecture.dropout = 0.1;
-         run.architecture.learned_positions = run.architecture.centred_norms = run.architecture.biased_norms = true;
-         run.architecture.max_position_embeddings = 300;
-         arch::LayerSpec& layer = run.architecture.layers.front();
-         layer.naming = arch::Naming::kGpt2;
-         layer.attention().fused = true;
-         layer.attention().rotary.reset();
-         layer.feed_forward = {.width = 201, .gated = false, .activation = Activation::kGelu};
+         set_gpt2(run);
          evaluate(run, schedule::whole_batch(2, 260));
+       }},
+      {"a_gate_that_no_gradient_reaches",
+       [](Run& run) {
+         set_parallel(run);
+         train_adapters(run.config, {"o_proj", "down_proj"});
+         run.config.dtype = DType::kF32;
+         run.config.gradient_checkpointing = true;
+       }},
+      {"parallel_branches_that_share_a_norm",
+       [](Run& run) {
+         set_parallel(run);
+         run.config.attn_implementation = config::Attention::kMath;
+       }},
+      {"parallel_branches_that_run_again",
+       [](Run& run) {
+         set_parallel(run);
+         train_adapters(run.config, {"o_proj", "down_proj"});
+         run.config.modules_to_save = {"embed_tokens", "lm_head"};
+         run.config.attn_implementation = config::Attention::kMath;
+         run.config.gradient_checkpointing = true;
+       }},
+      {"the_input_of_a_layer_without_norms_before",
+       [](Run& run) {
+         set_norms_after(run);
+         train_adapters(run.config, {"o_proj", "down_proj"});
+         run.config.attn_implementation = config::Attention::kMath;
+         run.config.packing = true;
+         run.steps = {{documents({193, 40, 101})}};
+       }},
+      {"what_an_encoder_made_beside_a_decoder",
+       [](Run& run) {
+         set_t5(run);
+         train_adapters(run.config, {"o", "wo"});
+         run.config.dtype = DType::kF32;
+         run.config.bf16 = run.config.load_in_fp8 = true;
+         run.architecture.hidden_size = 127;
+         for (arch::LayerSpec& layer : run.architecture.layers) {
+           layer.attention().head_dim = 6;
+           layer.feed_forward.width = 429;
+         }
+         run.steps = {{{1, 68, 68, {}, 199}}};
+       }},
+      {"an_evaluation_by_scores_of_one_head_of_keys",
+       [](Run& run) {
+         run.architecture.family = "Gemma2ForCausalLM";
+         run.architecture.norm_offset = 1;
+         run.architecture.embedding_scale = 6;
+         run.architecture.head_softcap = 30;
+         arch::LayerSpec& layer = run.architecture.layers.front();
+         layer.norms = arch::NormPlacement::kBoth;
+         layer.feed_forward.activation = Activation::kGelu;
+         layer.attention().softcap = 50;
+         layer.attention().key_value_heads = 1;
+         evaluate(run, schedule::whole_batch(5, 101));
+       }},
+      {"an_evaluation_by_the_formula_of_one_head_of_keys",
+       [](Run& run) {
+         run.config.attn_implementation = config::Attention::kMath;
+         run.architecture.layers.front().attention().key_value_heads = 1;
+         evaluate(run, schedule::whole_batch(5, 64));
+       }},
+      {"learned_positions_of_several_batches",
+       [](Run& run) {
+         set_gpt2(run);
+         run.steps = {{schedule::whole_batch(1, 5), schedule::whole_batch(1, 5)}};
+       }},
+      {"dropout_of_branches_alone",
+       [](Run& run) {
+         set_gpt2(run);
+         train_adapters(run.config, {"c_proj"});
+         run.config.gradient_checkpointing = true;
+         run.steps = {{schedule::whole_batch(5, 33)}};
+       }},
+      {"rounded_inputs_that_no_gradient_reaches",
+       [](Run& run) {
+         set_norms_after(run);
+         train_adapters(run.config, {"o_proj", "down_proj"});
+         run.config.qat = config::Qat::kInt4;
+         run.config.qat_activations = config::QatActivations::kInt8;
+         run.config.gradient_checkpointing = true;
+         run.architecture.hidden_size = 64;
+         arch::LayerSpec& layer = run.architecture.layers.front();
+         layer.attention().heads = layer.attention().key_value_heads = 4;
+         layer.attention().head_dim = layer.attention().rotary->width = 16;
+         layer.feed_forward.width = 256;
+       }},
+      {"outputs_of_heads_that_share_keys",
+       [](Run& run) {
+         run.config.qat = config::Qat::kInt4;
+         run.architecture.hidden_size = 32;
+         arch::LayerSpec& layer = run.architecture.layers.front();
+         layer.attention().heads = 4;
+         layer.attention().key_value_heads = 2;
+         layer.attention().head_dim = layer.attention().rotary->width = 32;
+         layer.feed_forward.width = 64;
+         run.steps = {{schedule::whole_batch(3, 5)}};
+       }},
+      {"adapters_with_dropout_in_a_lower_layer",
+       [](Run& run) {
+         train_adapters(run.config, {"all-linear"});
+         run.config.lora_dropout = 0.1;
+         run.config.gradient_checkpointing = true;
+         run.architecture.layers.push_back(run.architecture.layers.front());
+         run.steps = {{schedule::whole_batch(1, 40)}};
        }},
   };
   return *all;

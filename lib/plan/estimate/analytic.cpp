@@ -45,9 +45,8 @@ class Walk {
     }
     for (const schedule::BatchShape& batch : workload.evaluations)
       evaluations_.push_back(operators.of_batch(batch, /*gradients=*/false));
-    for (const schedule::AnswerShape& answers : workload.schedule.answers) {
+    for (const schedule::AnswerShape& answers : workload.schedule.answers)
       evaluations_.push_back(operators.of_answers(answers));
-    }
   }
 
   // Once for the figures, and once more for what is alive at the largest instant.
@@ -117,23 +116,29 @@ class Walk {
     const int64_t layers = std::ssize(batch.layers);
     gather(layers, layers + 1, keeps_units_);
     begin(batch.loss, 0);
+    begin({}, 0);
+    hold(checkpoints_ ? graph_ : kept_, batch.read_first(), 0);  // what runs a layer again holds it as long
     keep_layers(batch);
     begin(batch.last_norm.footprint.kept, 0);
     begin(batch.head.footprint.kept, 0);
     const size_t made = made_.size();
     head(batch, later);
     reduce(layers + 1);
+    const size_t graph = graph_.size();
     for (int64_t layer = layers; layer > 0 && batch.has_backward(layer); --layer) layer_backward(batch, layer, later);
+    release(graph_, graph);
+    end();  // of what layers read
     gather(0, 0);
     add_gradients(batch.encoder.bias_gradients, later);
-    release(graph_, 0);
     if (batch.trains_embedding) {
       begin({}, 0);
-      add_gradients(batch.embedding.made_with, later);
+      backward(batch.positions, 0, {&batch.stack_of(1).stream_gradient}, later);
+      begin({}, 0);
       backward(batch.embedding, 0, {&batch.stack_of(1).stream_gradient}, later);
       if (batch.head_waits) update(batch.head, 0, 0, {});
       reduce(0);
     }
+    release(graph_, 0);
     release(gathered_, 0);
     end_reduction();
     end();  // of the loss
@@ -143,7 +148,6 @@ class Walk {
   // What layers keep of the forward pass, and what they take in it where most is kept.
   void keep_layers(const BatchOperators& batch) {
     const int64_t layers = std::ssize(batch.layers);
-    hold(graph_, batch.encoder_layers > 0 ? batch.encoder.read : batch.decoder.read, 0);
     for (int64_t layer = 1; layer <= layers; ++layer) {
       if (batch.reads_encoder_first(layer)) {
         begin(batch.encoder_norm.footprint.kept, 0);
@@ -151,12 +155,12 @@ class Walk {
       }
       if (!batch.has_backward(layer)) continue;
       if (checkpoints_) {
-        if (layer == layers || layer == batch.encoder_layers) forward_once(batch, layer);
         begin(batch.stack_of(layer).checkpoint, layer);
+        if (layer == layers || layer == batch.encoder_layers) forward_once(batch, layer);
         continue;
       }
       for (const Operator& each : batch.of_layer(layer)) {
-        if (layer == layers) forward(each, layer, nullptr);
+        if (layer == layers) forward(each, layer, {&batch.inputs_of_last});
         begin(each.footprint.kept, layer);
         hold(graph_, each.lasting, layer);
       }
@@ -189,14 +193,13 @@ class Walk {
     if (checkpoints_) {
       end();
       for (const Operator& each : operators) hold(graph_, each.lasting, layer);
-      if (layer == std::ssize(batch.layers)) forward_again(batch, layer);
+      forward_again(batch, layer);
       begin(batch.stack_of(layer).checkpoint, layer);  // the output, made again
       hold_input(batch, layer);
       for (const Operator& each : operators) begin(each.footprint.kept, layer);
     }
     for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
-      const auto next = std::next(each);
-      const bool goes_on = next != operators.rend() && !next->made_with.empty();
+      const bool goes_on = std::next(each) != operators.rend() && !std::next(each)->made_with.empty();
       backward(*each, layer, gradients_beside(batch, *each, layer, checkpoints_), later, goes_on);
     }
     if (checkpoints_) {
@@ -211,10 +214,10 @@ class Walk {
     reduce(layer);
   }
 
-  // In the last layer, where all that is kept is there. gradient: of its output, where it runs again; else null.
-  void forward(const Operator& each, int64_t layer, const Tensors* gradient) {
+  // beside: gradients, where it runs again, or what it reads and nobody keeps; null: nothing.
+  void forward(const Operator& each, int64_t layer, const Beside& beside) {
     for (const Tensors& moment : each.footprint.forward)
-      instant({"forward pass", each.part, layer}, {&moment, gradient});
+      instant({"forward pass", each.part, layer}, {&moment, beside.stream, beside.source_above, beside.biases});
   }
   // Of a layer that will run again, beside the copies of weights that those so far have made.
   void forward_once(const BatchOperators& batch, int64_t layer) {
@@ -222,7 +225,7 @@ class Walk {
     hold_copies(batch, layer - 1);
     for (const Operator& each : batch.of_layer(layer)) {
       hold_copies(each, layer);
-      forward(each, layer, nullptr);
+      forward(each, layer, {});
     }
     release(kept_, before);
   }
@@ -230,7 +233,7 @@ class Walk {
     const size_t before = kept_.size();
     hold_input(batch, layer);
     for (const Operator& each : batch.of_layer(layer)) {
-      forward(each, layer, &batch.stack_of(layer).stream_gradient);
+      forward(each, layer, gradients_beside(batch, Operator(), layer, checkpoints_));
       hold(kept_, each.footprint.kept, layer);
     }
     release(kept_, before);
@@ -251,13 +254,11 @@ class Walk {
     end();
     goes_on ? void(not_updated_ = made) : update(each, made, layer, beside);
   }
-
-  // Those that no operator's pass makes alone: of biases by distance, of learned positions.
+  // Those that no operator's pass makes alone: of biases by distance.
   void add_gradients(const Tensors& made, bool later) {
     if (!later) hold(gradients(), made, 0);
     if (single_updates_) release(made_, made_.size() - made.size());
   }
-
   // Where parameters are updated as soon as their gradients are there, which are the latest of those that were made.
   void update(const Operator& each, size_t made, int64_t layer, const Beside& beside) {
     if (!single_updates_) return;

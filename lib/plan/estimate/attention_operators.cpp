@@ -1,6 +1,7 @@
 // Sizes of one layer's attention over one batch.
 #include "plan/estimate/attention_operators.h"
 
+#include "footprint/attention_output.h"
 #include "footprint/biased_attention.h"
 
 namespace fathom::plan {
@@ -13,7 +14,9 @@ footprint::AttentionKernel kernel_of(const Target& target) {
   return footprint::AttentionKernel::kFlash;
 }
 
-footprint::Footprint kernel_attention(const LayerSubject& subject, bool differentiated, bool output_is_kept) {
+namespace {
+
+footprint::AttentionSizes attention_sizes(const LayerSubject& subject) {
   const arch::Attention& attention = subject.spec.attention();
   footprint::AttentionSizes sizes = {kernel_of(subject.target), subject.batch.rows, subject.batch.document_lengths};
   sizes.packed = !sizes.lengths.empty();
@@ -27,7 +30,18 @@ footprint::Footprint kernel_attention(const LayerSubject& subject, bool differen
   sizes.threads = subject.target.threads;
   sizes.wide_tiles = subject.target.compute_capability == "8.0" || subject.target.compute_capability == "9.0" ||
                      subject.target.compute_capability.starts_with("10.");
-  sizes.output_is_kept = output_is_kept && sizes.kernel != footprint::AttentionKernel::kMath;
+  return sizes;
+}
+
+}  // namespace
+
+bool output_is_apart(const LayerSubject& subject) {
+  return footprint::output_is_apart(subject.step, attention_sizes(subject));
+}
+
+footprint::Footprint kernel_attention(const LayerSubject& subject, bool differentiated, bool output_is_kept) {
+  footprint::AttentionSizes sizes = attention_sizes(subject);
+  sizes.output_is_kept = output_is_kept && !footprint::output_is_apart(subject.step, sizes);
   sizes.differentiated = differentiated;
   return footprint::attention_footprint(subject.step, sizes);
 }

@@ -12,6 +12,9 @@ footprint::AttentionKernel kernel_of(const Target& target);
 // differentiated: queries, keys or values need gradients. output_is_kept: by the projection behind it.
 footprint::Footprint kernel_attention(const LayerSubject& subject, bool differentiated, bool output_is_kept);
 
+// The projection behind a kernel reads what is made of the kernel's own output, which the kernel keeps for itself.
+bool output_is_apart(const LayerSubject& subject);
+
 // keys: of a row. by_distance: self-attention, whose pairs are hidden or biased by their distance.
 footprint::Footprint scores_attention(const LayerSubject& subject, int64_t keys, bool by_distance, bool differentiated);
 

@@ -16,6 +16,7 @@
 #include "plan/estimate/expert_operators.h"
 #include "plan/estimate/linear_sizes.h"
 #include "plan/estimate/parameter_gradients.h"
+#include "plan/estimate/value_readers.h"
 
 namespace fathom::plan {
 namespace {
@@ -36,6 +37,7 @@ class LayerOperators {
         spec_(subject.spec),
         step_(subject.step),
         program_(arch::layer_program(subject.run.architecture, spec_)),
+        readers_(subject, program_),
         by_scores_(arch::attends_by_scores(subject.run.architecture, subject.gradients)),
         fake_codes_(subject.run.settings.fake_scheme),
         values_(program_.values.size()) {
@@ -106,20 +108,21 @@ class LayerOperators {
     push(footprint::norm_footprint(step_, numbers_of(x), subject_.run.architecture.centred_norms),
          gradients_of(subject_.rows, step.module));
     const bool needs = known(stream).needs_gradient || !operators_.back().gradients.empty();
-    known(x) = {needs, !needs && keeps_input(x), /*made_again=*/needs};
+    known(x) = {needs, !needs && readers_.keep(x), /*made_again=*/needs};
     operators_.back().keeps_stream = known(stream).is_kept = needs;
-    if (!needs) operators_.back().footprint.kept = kept_alone(x, "output of a norm");
-    const int64_t sums = needs ? gradients_of_value(x) - 1 : 0;
+    if (!needs) keep_output_alone(operators_.back().footprint, x, "output of a norm");
+    const int64_t sums = needs ? readers_.gradients(x) - 1 : 0;
     operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(wide(x));
   }
 
-  // As it is, or cast.
+  // As it is, or cast; where nobody asks for its gradient, what rounds it keeps the rounded.
   void read(const Step& step) {
     const size_t stream = step.reads.front(), x = step.makes.front();
-    known(x) = {known(stream).needs_gradient, keeps_input(x)};
+    known(x) = {known(stream).needs_gradient, readers_.keep(x)};
     if (!known(x).is_kept) return;
     push({kept_alone(x, "residual stream, read by projections"), {}, {}});
-    operators_.back().keeps_stream = known(stream).is_kept = !step_.casts();
+    operators_.back().keeps_stream = known(stream).is_kept =
+        is_stream_itself(x) || (!step_.casts() && known(x).needs_gradient);
   }
 
   void linear(const Step& step) {
@@ -128,6 +131,7 @@ class LayerOperators {
     footprint::LinearSizes sizes = reader_of(x, step.module);
     sizes.adds_to_gradient = !fake_codes_ && step.sharing.back() != number_;
     sizes.met_by_gate = its.needs_gradient && meets_gate(x);
+    sizes.input_is_made = stays_made(x);
     push(footprint::linear_footprint(step_of(x), sizes), gradients_of(subject_.rows, step.module));
     Operator& operator_ = operators_.back();
     if (casts_input(step)) operator_.footprint.forward.front().push_back(cast_input(x));
@@ -137,9 +141,9 @@ class LayerOperators {
       }
       operator_.follows_source = fake_codes_ && step.sharing.back() != number_;
     }
-    // Fused kernels keep it themselves.
+    // Fused kernels keep it themselves, where it is what they made.
     const bool attended = made_by(x, StepKind::kAttend) || made_by(x, StepKind::kAttendSource);
-    if (attended && its.is_kept && (by_scores_ || kernel_of(subject_.target) == footprint::AttentionKernel::kMath)) {
+    if (attended && its.is_kept && (by_scores_ || output_is_apart(subject_))) {
       operator_.footprint.kept.push_back({"output of attention", kLayer, wide(x)});
     }
     known(made).needs_gradient = its.needs_gradient || sizes.keeps_input();
@@ -147,7 +151,7 @@ class LayerOperators {
 
   void attend(const Step& step) {
     const size_t made = step.makes.front();
-    known(made) = {any_needs_gradient(step), keeps_input(made)};
+    known(made) = {any_needs_gradient(step), readers_.keep(made)};
     const bool differentiated = known(made).needs_gradient, of_source = step.kind == StepKind::kAttendSource;
     part_ = "attention";
     if (of_source || by_scores_) {
@@ -192,7 +196,7 @@ class LayerOperators {
         known(x).needs_gradient || router.keeps_input() || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
     const auto stack = [&](const char* which) { return gradients_of_stack(subject_.rows, names.experts, which); };
     const auto push_beside_input = [&](footprint::Footprint footprint, Tensors gradients) {
-      if (!differentiated) footprint.kept.clear();
+      if (!differentiated) footprint.kept.clear(), footprint.backward.clear();
       push(std::move(footprint), std::move(gradients));
       if (subject_.gradients && known(x).is_kept) return;
       for (Tensors& moment : operators_.back().footprint.forward) moment.push_back(input_of_branch(x));
@@ -239,7 +243,7 @@ class LayerOperators {
   void end_branch(const Step& add) {
     const bool needs = known(add.reads[1]).needs_gradient;
     for (; ended_ < operators_.size(); ++ended_) {
-      operators_[ended_].another_follows = true;
+      operators_[ended_].another_follows = !(spec_.parallel && needs);  // whose gradients join before the stream's
       if (!needs) operators_[ended_].takes_stream_gradient = true;
     }
   }
@@ -262,9 +266,14 @@ class LayerOperators {
   void push_made_again(const Step& step, footprint::Footprint footprint, Tensors gradients, const char* output) {
     const size_t made = step.makes.front();
     const bool needs = any_needs_gradient(step) || !gradients.empty();
-    known(made) = {needs, !needs && keeps_input(made), /*made_again=*/needs};
-    if (!needs) footprint.kept = kept_alone(made, output);
+    known(made) = {needs, !needs && readers_.keep(made), /*made_again=*/needs};
+    if (!needs) keep_output_alone(footprint, made, output);
     push(std::move(footprint), std::move(gradients));
+  }
+  // Of what nobody runs backward.
+  void keep_output_alone(footprint::Footprint& footprint, size_t made, const char* output) const {
+    footprint.kept = kept_alone(made, output);
+    footprint.backward.clear();
   }
 
   // Beside an operator of a step: forward the values that were made before and are read after it, but those that are
@@ -277,7 +286,8 @@ class LayerOperators {
       const bool is_read_later = was_made && its.last_read_by != arch::Value::kNone && its.last_read_by > number_;
       const bool reads = std::find(step.reads.begin(), step.reads.end(), value) != step.reads.end();
       const bool is_sum = reads && step.kind == StepKind::kAdd && is_stream(value);
-      if (!given && (is_sum || (is_read_later && !reads)) && !(subject_.gradients && known(value).is_kept)) {
+      if (!given && !is_stream_itself(value) && (is_sum || (is_read_later && !reads)) &&
+          !(subject_.gradients && known(value).is_kept)) {
         for (Tensors& moment : each.footprint.forward) moment.push_back(alive(value));
       }
       if (!is_read_later || is_stream(value) || !known(value).needs_gradient) continue;
@@ -288,6 +298,11 @@ class LayerOperators {
         if (std::find(later.reads.begin(), later.reads.end(), value) != later.reads.end()) made.insert(later.branch);
       }
       each.waiting.insert(each.waiting.end(), made.size(), gradient_of_value(value));
+    }
+    const size_t input = program_.steps.front().makes.front();
+    if (stays_made(input)) {
+      each.waiting.push_back({"input of both branches, made again", kLayer,
+                              step_.wide(numbers_of(input), readers_.bytes_made_again(input))});
     }
   }
 
@@ -305,6 +320,10 @@ class LayerOperators {
     return !program_.is_given(value) && program_.steps[program_.values[value].made_by].kind == kind;
   }
   bool is_stream(size_t value) const { return value == LayerProgram::kStream || made_by(value, StepKind::kAdd); }
+  bool is_stream_itself(size_t value) const {
+    const bool rounds = subject_.run.config.qat_activations == config::QatActivations::kInt8;
+    return made_by(value, StepKind::kRead) && !step_.casts() && !rounds;
+  }
   bool is_input_of_branch(size_t value) const {
     return made_by(value, StepKind::kNorm) || made_by(value, StepKind::kRead);
   }
@@ -323,28 +342,9 @@ class LayerOperators {
     return {what, footprint::kGradientSource, wide(value)};
   }
 
-  // Projections and experts that read a value and need it in their backward passes.
-  bool keeps_input(size_t value) const {
-    return std::any_of(program_.steps.begin(), program_.steps.end(), [&](const Step& step) {
-      if (step.reads.front() != value) return false;
-      if (step.kind == StepKind::kLinear) return sizes_of(step.module).keeps_input();
-      if (step.kind != StepKind::kExperts) return false;
-      return sizes_of(step.module).keeps_input() || sizes_of(spec_.names().feed_forward.experts).keeps_input();
-    });
-  }
+  bool stays_made(size_t value) const { return known(value).made_again && readers_.want_still(value, number_); }
   Tensors kept_alone(size_t value, const char* what) const {
-    return keeps_input(value) ? Tensors{{what, kLayer, wide(value)}} : Tensors();
-  }
-  // Those that are made apart of a value, and added up.
-  int64_t gradients_of_value(size_t value) const {
-    int64_t sum = 0;
-    for (size_t number = 0; number < program_.steps.size(); ++number) {
-      const Step& step = program_.steps[number];
-      if (step.reads.front() != value) continue;
-      if (step.kind == StepKind::kLinear) sum += fake_codes_ || step.sharing.front() == number ? 1 : 0;
-      if (step.kind == StepKind::kExperts) sum += 2;
-    }
-    return sum;
+    return readers_.keep(value) ? Tensors{{what, kLayer, wide(value)}} : Tensors();
   }
   // Whether a projection before this one has cast what both read to the type of adapters.
   bool casts_input(const Step& step) const {
@@ -366,7 +366,7 @@ class LayerOperators {
   footprint::LinearSizes reader_of(size_t value, std::string_view module) const {
     footprint::LinearSizes sizes = sizes_of(module);
     sizes.makes_input_again = known(value).made_again;
-    sizes.input_is_kept = subject_.gradients && known(value).is_kept;
+    sizes.input_is_kept = is_stream_itself(value) || (subject_.gradients && known(value).is_kept);
     sizes.input_needs_gradient = known(value).needs_gradient;
     return sizes;
   }
@@ -383,6 +383,7 @@ class LayerOperators {
   const arch::LayerSpec& spec_;
   const StepSizes& step_;
   const LayerProgram program_;
+  const ValueReaders readers_;
   const bool by_scores_;
   const std::optional<quant::Scheme> fake_codes_;
   std::vector<Known> values_;

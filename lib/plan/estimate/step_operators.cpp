@@ -89,7 +89,8 @@ Operator StepOperators::norm(const footprint::StepSizes& step, const char* part,
           {}};
 }
 
-// Of what a model with dropout has left out of its embedding, of what an encoder made and of what the head reads.
+// Of what a model with dropout has left out of its embedding; with inner dropout, of what an encoder made and of what
+// the head reads.
 void StepOperators::add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source,
                               BatchOperators& result) const {
   const auto add = [&](const footprint::StepSizes& sizes) {
@@ -101,6 +102,7 @@ void StepOperators::add_masks(const footprint::StepSizes& step, const footprint:
     add(step);
     add(source);
   }
+  if (run_.architecture.inner_dropout == 0) return;
   if (run_.architecture.encoder && kinds_[layers_.back()].source_needs_gradient) add(source);
   if (result.needs_gradients.back() || !result.last_norm.gradients.empty()) add(step);
 }
@@ -150,7 +152,9 @@ void StepOperators::add_encoder(const schedule::BatchShape& shape, const footpri
     return trained &&
            (belongs_to(*row, last.spec->names().cross.key) || belongs_to(*row, last.spec->names().cross.value));
   };
-  if (run_.config.gradient_checkpointing || std::any_of(last.rows.begin(), last.rows.end(), reads_source)) {
+  result.keeps_encoded =
+      run_.config.gradient_checkpointing || std::any_of(last.rows.begin(), last.rows.end(), reads_source);
+  if (result.keeps_encoded) {
     kept.insert(kept.end(), result.encoded.begin(), result.encoded.end());
   }
   if (last.source_needs_gradient) {
@@ -170,6 +174,21 @@ void StepOperators::add_encoder(const schedule::BatchShape& shape, const footpri
         {"gradient of targets", footprint::kGradientSource, targets.product, memory::Component::kTemporaryBuffers});
   }
   result.embedded_sources = {{"embedding of sources", kEmbedding, source.wide(width, step.stored_bytes)}};
+}
+
+// Without checkpoints. Who reads a part of the embedding holds the whole.
+void StepOperators::add_inputs_of_last(const schedule::BatchShape& shape, BatchOperators& result) const {
+  const auto last = std::ssize(layers_);
+  const auto add = [&](const Tensors& more) {
+    result.inputs_of_last.insert(result.inputs_of_last.end(), more.begin(), more.end());
+  };
+  if (!result.of_layer(last).front().keeps_stream) {
+    add(result.stack_of(last).checkpoint);
+    const bool reads_targets = run_.architecture.encoder && last == result.encoder_layers + 1;
+    if (reads_targets && !result.of_layer(1).front().keeps_stream) add(result.embedded_sources);
+  }
+  if (run_.architecture.encoder && !result.keeps_encoded) add(result.encoded);
+  if (result.decoder.read.empty()) add(read_by_layers(shape, shape.length));
 }
 
 // The last norm, and the head with its loss.
@@ -207,7 +226,7 @@ void StepOperators::add_gradients_of_others(BatchOperators& result) const {
     if (!row->trained || !(positions || row->spec.has_row_per_token())) continue;
     const bool of_head = row->spec.role == Role::kHead || (run_.architecture.tie_word_embeddings && !positions);
     Operator& its = of_head ? result.head : result.embedding;
-    (positions ? its.made_with : its.gradients).push_back(gradient_of(*row));  // positions before tokens
+    (positions ? result.positions : its).gradients.push_back(gradient_of(*row));
   }
 }
 
@@ -244,6 +263,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   for (const size_t kind : layers_) result.needs_gradients.push_back(kinds_[kind].needs_gradients());
   if (!gradients || keeps_what_layers_read(result)) result.decoder.read = read_by_layers(shape, shape.length);
   if (run_.architecture.encoder) add_encoder(shape, step, source, gradients, result);
+  add_inputs_of_last(shape, result);
   add_head(shape, step, source, gradients, result);
   const footprint::StepSizes both = sizes_of(step.tokens + source.tokens, gradients);
   result.embedding = {
@@ -251,6 +271,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
       footprint::embedding_footprint(both, run_.architecture.vocab_size, width, run_.architecture.tie_word_embeddings),
       {},
       {}};
+  result.positions = {"learned positions", {{}, {}, {{}}}, {}, {}};
   add_gradients_of_others(result);
   return result;
 }

@@ -51,11 +51,15 @@ struct BatchOperators {
   // While answers are written: ids, and the cache of keys and values; those that each layer makes of a source.
   footprint::Tensors answers, source_values;
   Operator embedding, encoder_norm, last_norm, head;
+  Operator positions;                 // those that are learned go backward before the embedding
+  bool keeps_encoded = false;         // what an encoder made, for backward passes
+  footprint::Tensors inputs_of_last;  // what the last layer reads in its forward pass, if nobody keeps it
   bool trains_embedding = false;
   bool head_waits = false;  // with its gradient, for that of the embedding, which is the same matrix
   // Layers are counted from 1.
   const Stack& stack_of(int64_t layer) const { return layer <= encoder_layers ? encoder : decoder; }
   const Operators& of_layer(int64_t layer) const { return kinds[layers[static_cast<size_t>(layer - 1)]]; }
+  const footprint::Tensors& read_first() const { return encoder_layers > 0 ? encoder.read : decoder.read; }
   bool reads_encoder_first(int64_t layer) const {
     return encoder_layers > 0 && layer == encoder_layers + 1 && has_backward(layer);
   }
@@ -90,6 +94,7 @@ class StepOperators {
   bool keeps_what_layers_read(const BatchOperators& batch) const;
   void add_encoder(const schedule::BatchShape& shape, const footprint::StepSizes& step,
                    const footprint::StepSizes& source, bool gradients, BatchOperators& result) const;
+  void add_inputs_of_last(const schedule::BatchShape& shape, BatchOperators& result) const;
   void add_head(const schedule::BatchShape& shape, const footprint::StepSizes& step, const footprint::StepSizes& source,
                 bool gradients, BatchOperators& result) const;
   void add_gradients_of_others(BatchOperators& result) const;
