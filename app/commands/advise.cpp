@@ -23,7 +23,7 @@ constexpr int64_t kLargestBatch = int64_t{1} << 20;  // where no data bound it
 int64_t shortest_length(const schedule::RunInputs& inputs) {
   const auto of = [](const data::Dataset& dataset) {
     int64_t shortest = dataset.empty() ? 1 : std::numeric_limits<int64_t>::max();
-    for (int64_t row = 0; row < dataset.size(); ++row) {
+    for (int64_t row = 0; row < dataset.row_count(); ++row) {
       const data::Example example = dataset.example(row);
       const auto target = std::find_if(example.labels.begin() + 1, example.labels.end(),
                                        [](int32_t label) { return label != data::kIgnored; });

@@ -200,7 +200,8 @@ const schedule::Schedule& Planner::schedule_of(const arch::Run& run) {
 
 schedule::Schedule Planner::make_schedule(const arch::Run& run) {
   if (!has_data()) {
-    return schedule::imagined_schedule({schedule::accumulated(run.config, schedule::largest_batch(run))}, {});
+    return schedule::imagined_schedule({schedule::accumulated(run.config, schedule::largest_batch(run))}, {},
+                                       schedule::largest_reference(run));
   }
   return schedule::make_schedule(run, cut(inputs_.train, run.config), cut(inputs_.validation, run.config),
                                  train::start_of(run.config, inputs_, std::nullopt),

@@ -46,7 +46,7 @@ namespace {
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const arch::Run& run) {
   const schedule::StepShape step = schedule::accumulated(run.config, schedule::largest_batch(run));
-  return plan::make_workload(run, schedule::imagined_schedule({step}, {}));
+  return plan::make_workload(run, schedule::imagined_schedule({step}, {}, schedule::largest_reference(run)));
 }
 
 // Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA

@@ -54,7 +54,7 @@ std::vector<LengthBar> histogram(const data::Dataset& dataset) {
   const int64_t width = std::max<int64_t>(1, (longest + kMostBars - 1) / kMostBars);
   std::vector<LengthBar> bars;
   for (int64_t from = 1; from <= longest; from += width) bars.push_back({from, std::min(longest, from + width - 1), 0});
-  for (int64_t row = 0; row < dataset.size(); ++row) {
+  for (int64_t row = 0; row < dataset.row_count(); ++row) {
     ++bars[static_cast<size_t>((dataset.length(row) - 1) / width)].examples;
   }
   return bars;
@@ -75,7 +75,8 @@ Batches batches_of(const config::RunConfig& config, const data::Dataset& dataset
   batches.steps = order.steps_per_epoch();
   if (config.packing) batches.bins = data::pack(dataset, config.max_length).size();
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
-    for (const std::vector<int64_t>& rows : order.next()) {
+    for (const std::vector<int64_t>& examples : order.next()) {
+      const std::vector<int64_t> rows = dataset.rows_of(examples);
       int64_t tokens = 0, longest = 0, longest_source = 0;
       for (const int64_t row : rows) {
         tokens += dataset.length(row);
@@ -164,9 +165,16 @@ std::string batches_text(const config::RunConfig& config, const Batches& batches
   return text + ", " + percent(batches.positions - batches.tokens, batches.positions) + " of them padding\n";
 }
 
+// Of an example of several: which one it is.
+std::string answer_of(const data::Dataset& dataset, int64_t row) {
+  if (dataset.rows_of_example() == 1) return "";
+  return row % dataset.rows_of_example() == 0 ? "chosen" : "rejected";
+}
+
 void print_sample(const data::Dataset& dataset, int64_t row, const tokenizer::Tokenizer* tokenizer) {
-  print("\nsample " + std::to_string(row) + ": " + format_count(dataset.length(row)) + " tokens, " +
-        format_count(dataset.target_count(row)) + " targets\n");
+  const std::string answer = answer_of(dataset, row);
+  print("\nsample " + std::to_string(row / dataset.rows_of_example()) + (answer.empty() ? "" : ", " + answer) + ": " +
+        format_count(dataset.length(row)) + " tokens, " + format_count(dataset.target_count(row)) + " targets\n");
   for (const data::Segment& segment : data::segments_of(dataset.example(row), tokenizer)) {
     if (segment.counts) {
       print(segment.text);
@@ -197,12 +205,14 @@ Json sample_json(const data::Dataset& dataset, int64_t row, const tokenizer::Tok
   for (const data::Segment& segment : data::segments_of(example, tokenizer)) {
     segments.push_back({{"text", segment.text}, {"loss", segment.counts}, {"tokens", segment.tokens}});
   }
-  return {{"index", row},
-          {"tokens", dataset.length(row)},
-          {"targets", dataset.target_count(row)},
-          {"segments", std::move(segments)},
-          {"input_ids", example.ids},
-          {"labels", example.labels}};
+  Json sample = {{"index", row / dataset.rows_of_example()},
+                 {"tokens", dataset.length(row)},
+                 {"targets", dataset.target_count(row)},
+                 {"segments", std::move(segments)},
+                 {"input_ids", example.ids},
+                 {"labels", example.labels}};
+  if (const std::string answer = answer_of(dataset, row); !answer.empty()) sample["answer"] = answer;
+  return sample;
 }
 
 int Preview::run() const {
@@ -210,7 +220,7 @@ int Preview::run() const {
   const schedule::RunInputs inputs = schedule::read_inputs(config_, /*weights_required=*/false);
   const tokenizer::Tokenizer* tokenizer = inputs.tokenizer.get();
   const Batches batches = batches_of(config_, inputs.train);
-  const std::vector<int64_t> rows = shown_rows(inputs.train);
+  const std::vector<int64_t> rows = inputs.train.rows_of(shown_rows(inputs.train));
   if (json_) {
     Json json = {{"train", dataset_json(inputs.train)}};
     if (!inputs.validation.empty()) json["validation"] = dataset_json(inputs.validation);

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "app/run/model.h"
+#include "base/error.h"
 #include "checkpoint/adapter.h"
+#include "config/names.h"
 #include "schedule/steps.h"
 #include "train/inputs.h"
 #include "train/score.h"
@@ -13,6 +15,11 @@
 namespace fathom::app {
 
 MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& invocation, const Session& session) {
+  if (config::row_of(config.objective).needs_reference) {
+    throw UsageError("objective: " + std::string(config::name_of(config.objective)) +
+                         " holds a model against what it was, which an evaluation alone does not know",
+                     "read eval_loss and the rewards in the run's metrics.jsonl, or set objective: sft");
+  }
   const schedule::RunInputs inputs = train::open_inputs(config);
   train::BatchCapacity capacity(0);
   for (const schedule::BatchShape& shape : schedule::evaluation_shapes(config, inputs.validation)) {

@@ -53,6 +53,13 @@ constexpr ForeignKey kForeignKeys[] = {
     {"use_lora", "method", "true is method: lora"},
     {"qlora", "method", "true is method: lora with load_in_4bit: true"},
     {"use_qlora", "method", "true is method: lora with load_in_4bit: true"},
+    {"rl", "objective", "values are sft and dpo; loss_type: ipo is a kind of dpo"},
+    {"stage", "objective", "values are sft and dpo"},
+    {"dpo_beta", "beta"},
+    {"rl_beta", "beta"},
+    {"pref_beta", "beta"},
+    {"pref_loss", "loss_type"},
+    {"dpo_label_smoothing", "label_smoothing", "with loss_type: robust"},
     {"r", "lora_r"},
     {"rank", "lora_r"},
     {"lora_rank", "lora_r"},
@@ -195,7 +202,7 @@ constexpr std::string_view kTokens =
 constexpr std::string_view kCommands = "remove it: the command says what is done, as `fathom train`";
 constexpr std::string_view kTemplateWords = "remove it: dataset_format says what the lines hold (docs/data.md)";
 constexpr std::string_view kPreferences =
-    "remove it: examples are learned as they stand; there is no training on preferences (DPO, KTO, PPO and the like)";
+    "remove it: objective says what is learned, sft or dpo, and the model as the run starts is the reference";
 constexpr std::string_view kReading = "remove it: all threads read the data, and large files are tokenized once";
 constexpr std::string_view kOneDevice =
     "remove it: num_processes and strategy (ddp, fsdp or auto) say how processes share a run";
@@ -246,7 +253,6 @@ constexpr Unsupported kUnsupported[] = {
     {"cache_dir", "remove it: HF_HUB_CACHE names the cache of models, XDG_CACHE_HOME that of tokens"},
     {"save_only_model", "remove it: a checkpoint holds all that a resumed run needs"},
     {"save_safetensors", "remove it: weights are always saved as safetensors"},
-    {"stage", kCommands},
     {"do_train", kCommands},
     {"do_eval", kCommands},
     {"do_predict", kCommands},
@@ -256,14 +262,9 @@ constexpr Unsupported kUnsupported[] = {
     {"field_messages", kTemplateWords},
     {"message_property_mappings", kTemplateWords},
     {"columns", kTemplateWords},
-    {"rl", kPreferences},
     {"rlhf", kPreferences},
-    {"beta", kPreferences},
-    {"dpo_beta", kPreferences},
-    {"pref_beta", kPreferences},
-    {"pref_loss", kPreferences},
-    {"loss_type", kPreferences},
     {"ref_model", kPreferences},
+    {"ref_model_name_or_path", kPreferences},
     {"reward_model", kPreferences},
     {"dataloader_num_workers", kReading},
     {"dataloader_pin_memory", kReading},

@@ -9,8 +9,9 @@
 namespace fathom::config {
 namespace {
 
-constexpr std::string_view kPreferences =
-    "there is no training on preferences; full and lora learn examples as they stand (SFT)";
+constexpr std::string_view kPreferences = "of preferences DPO alone is trained: write full or lora, and objective: dpo";
+
+constexpr std::string_view kOtherObjectives = "not supported; of preferences dpo alone is";
 
 struct ForeignValue {
   std::string_view key;
@@ -30,8 +31,7 @@ constexpr ForeignValue kForeignValues[] = {
     {"dataset_format", "completion", "write text"},
     {"dataset_format", "json", "write auto"},
     {"dataset_format", "jsonl", "write auto"},
-    {"dataset_format", "dpo", kPreferences},
-    {"dataset_format", "preference", kPreferences},
+    {"dataset_format", "dpo", "write preference, and objective: dpo"},
     {"dataset_format", "csv", "not read; write a file of JSON lines, and auto"},
     {"dataset_format", "parquet", "not read; write a file of JSON lines, and auto"},
     {"attn_implementation", "flash_attention_2", "write flash"},
@@ -53,6 +53,14 @@ constexpr ForeignValue kForeignValues[] = {
     {"device", "gpu", "write cuda"},
     {"device", "cuda:0", "write cuda"},
     {"device", "mps", "not supported; write cpu"},
+    {"objective", "orpo", kOtherObjectives},
+    {"objective", "simpo", kOtherObjectives},
+    {"objective", "cpo", kOtherObjectives},
+    {"objective", "ipo", "write dpo, and loss_type: ipo"},
+    {"objective", "kto", kOtherObjectives},
+    {"objective", "ppo", kOtherObjectives},
+    {"objective", "grpo", kOtherObjectives},
+    {"objective", "reward", kOtherObjectives},
     {"method", "sft", "write full or lora"},
     {"method", "none", "write full"},
     {"method", "pt", "write full or lora; lines of text are learned whole"},

@@ -17,6 +17,7 @@ constexpr Range kProcesses{.low = 1, .high = 1024};
 constexpr Range kShards{.low = 0, .high = 1024};
 constexpr Range kAboveZero{.low = 0, .open_low = true};
 constexpr Range kShareBelowOne{.low = 0, .high = 1, .open_high = true};
+constexpr Range kShareBelowHalf{.low = 0, .high = 0.5, .open_high = true};
 constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
 
 Key with(OnResume on_resume, Key key) {
@@ -180,15 +181,26 @@ std::vector<Key> data_keys() {
 
 std::vector<Key> training_keys() {
   return {
+      choice("objective", &RunConfig::objective, kObjectiveNames,
+             "sft learns samples as they stand; dpo (direct preference optimization) makes the answer that was chosen "
+             "likelier than the one that was rejected, held against the model as the run starts (docs/preference.md)."),
+      number("beta", &RunConfig::beta, kAboveZero,
+             "Of preferences: what a change of log-probability is worth; the larger, the nearer the model stays to "
+             "what it was."),
+      choice("loss_type", &RunConfig::loss_type, kLossTypeNames,
+             "Of preferences, as TRL has it: sigmoid, DPO's own; hinge; ipo, by tokens, to a margin; robust, with "
+             "label_smoothing."),
+      number("label_smoothing", &RunConfig::label_smoothing, kShareBelowHalf,
+             "Of preferences: the share that is taken to be the wrong way round."),
       integer("per_device_train_batch_size", &RunConfig::per_device_train_batch_size, kAtLeastOne,
-              "Samples in one forward pass."),
+              "Samples in one forward pass; of preferences pairs, each of which is two sequences."),
       taken(integer("per_device_eval_batch_size", &RunConfig::per_device_eval_batch_size, kAtLeastOne,
                     "Samples in one forward pass of an evaluation.")),
-      integer(
-          "gradient_accumulation_steps", &RunConfig::gradient_accumulation_steps,
-          {.low = 1, .high = static_cast<double>(kMostAccumulated)},
-          "Batches per optimizer step, of each process; the loss is averaged over all their target tokens. A resumed "
-          "run that leaves it out keeps its steps as large."),
+      integer("gradient_accumulation_steps", &RunConfig::gradient_accumulation_steps,
+              {.low = 1, .high = static_cast<double>(kMostAccumulated)},
+              "Batches per optimizer step, of each process; the loss is averaged over all their target tokens, or "
+              "preferences. A resumed "
+              "run that leaves it out keeps its steps as large."),
       rate(
           number("num_train_epochs", &RunConfig::num_train_epochs, kAboveZero, "How often the data are gone through.")),
       rate(integer("max_steps", &RunConfig::max_steps, kMinusOneOrMore,

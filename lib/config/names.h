@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "config/run_config.h"
@@ -25,18 +26,24 @@ inline constexpr Names<Schedule, 4> kScheduleNames{{{Schedule::kConstant, "const
                                                     {Schedule::kCosine, "cosine"}}};
 inline constexpr Names<Cadence, 3> kCadenceNames{
     {{Cadence::kNo, "no"}, {Cadence::kSteps, "steps"}, {Cadence::kEpoch, "epoch"}}};
-inline constexpr Names<DatasetFormat, 7> kDatasetFormatNames{{{DatasetFormat::kAuto, "auto"},
+inline constexpr Names<DatasetFormat, 8> kDatasetFormatNames{{{DatasetFormat::kAuto, "auto"},
                                                               {DatasetFormat::kText, "text"},
                                                               {DatasetFormat::kPromptCompletion, "prompt_completion"},
                                                               {DatasetFormat::kTokenIds, "input_ids"},
                                                               {DatasetFormat::kMessages, "messages"},
                                                               {DatasetFormat::kShareGpt, "sharegpt"},
-                                                              {DatasetFormat::kAlpaca, "alpaca"}}};
-inline constexpr auto kOptimizerNames = [] {
-  Names<Optimizer, std::size(kOptimizers)> names{};
-  for (size_t i = 0; i < names.size(); ++i) names[i] = {kOptimizers[i].optimizer, kOptimizers[i].name};
+                                                              {DatasetFormat::kAlpaca, "alpaca"},
+                                                              {DatasetFormat::kPreference, "preference"}}};
+// Of a table whose rows begin with the value and have its name.
+template <auto member, typename Row, size_t N>
+constexpr auto names_of(const Row (&rows)[N]) {
+  Names<std::remove_cvref_t<decltype(rows[0].*member)>, N> names{};
+  for (size_t i = 0; i < N; ++i) names[i] = {rows[i].*member, rows[i].name};
   return names;
-}();
+}
+inline constexpr auto kOptimizerNames = names_of<&OptimizerRow::optimizer>(kOptimizers);
+inline constexpr auto kObjectiveNames = names_of<&ObjectiveRow::objective>(kObjectives);
+inline constexpr auto kLossTypeNames = names_of<&LossTypeRow::type>(kLossTypes);
 inline constexpr Names<Qat, 3> kQatNames{{{Qat::kNone, "none"}, {Qat::kInt8, "int8"}, {Qat::kInt4, "int4"}}};
 inline constexpr Names<QatActivations, 2> kQatActivationsNames{
     {{QatActivations::kNone, "none"}, {QatActivations::kInt8, "int8"}}};
@@ -58,6 +65,8 @@ inline std::string_view name_of(Method value) { return name_in(kMethodNames, val
 inline std::string_view name_of(Strategy value) { return name_in(kStrategyNames, value); }
 inline std::string_view name_of(Attention value) { return name_in(kAttentionNames, value); }
 inline std::string_view name_of(Schedule value) { return name_in(kScheduleNames, value); }
+inline std::string_view name_of(Objective value) { return row_of(value).name; }
+inline std::string_view name_of(LossType value) { return row_of(value).name; }
 inline std::string_view name_of(Qat value) { return name_in(kQatNames, value); }
 inline std::string_view name_of(MasterWeights value) { return name_in(kMasterWeightsNames, value); }
 inline std::string_view name_of(Cadence value) { return name_in(kCadenceNames, value); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "config/objective.h"
 #include "config/optimizers.h"
 
 namespace fathom::config {
@@ -20,7 +21,7 @@ enum class Cadence { kNo, kSteps, kEpoch };
 enum class Qat { kNone, kInt8, kInt4 };
 enum class QatActivations { kNone, kInt8 };
 enum class MasterWeights { kNone, kFp32, kStochastic };
-enum class DatasetFormat { kAuto, kText, kPromptCompletion, kTokenIds, kMessages, kShareGpt, kAlpaca };
+enum class DatasetFormat { kAuto, kText, kPromptCompletion, kTokenIds, kMessages, kShareGpt, kAlpaca, kPreference };
 enum class ReportTo { kNone, kTensorBoard };
 
 // Members carry the names and the order of the keys; docs/config.md says what each means and its default.
@@ -79,6 +80,10 @@ struct RunConfig {
   bool assistant_only_loss = false;
   bool split_special_tokens = false;
   // training
+  Objective objective = Objective::kSft;
+  double beta = 0.1;  // of preferences: how far from the reference
+  LossType loss_type = LossType::kSigmoid;
+  double label_smoothing = 0;  // share of preferences that are taken to be the other way round
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;
   int64_t gradient_accumulation_steps = 1;
@@ -118,6 +123,9 @@ struct RunConfig {
 
   bool operator==(const RunConfig&) const = default;
 };
+
+// Sequences in a batch of so many examples.
+inline int64_t rows_of(const RunConfig& run, int64_t examples) { return examples * row_of(run.objective).rows; }
 
 // Of what an encoder and decoder answers, in tokens.
 inline int64_t target_length(const RunConfig& run) {

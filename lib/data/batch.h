@@ -20,6 +20,7 @@ struct Batch {
   std::vector<int64_t> ids;
   std::vector<int64_t> targets;
   std::vector<int64_t> lengths;  // of each padded row, without padding
+  std::vector<float> reference;  // of each row, log-probability by the model as the run starts; empty: not asked for
   // Packed: one row of documents end to end, of these lengths, none of which sees another. Empty: padded rows.
   std::vector<int64_t> document_lengths;
   // For an encoder and decoder: rows x source_length, padded likewise; ids are then the targets, one place to the right
@@ -33,6 +34,7 @@ struct Batch {
 uint64_t shape_hash(const Batch& batch);
 
 // pad_to_multiple_of: rounds the lengths up; 0: the longest row's.
+// rows: of the dataset; those of an example of several are one behind the other.
 Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id,
                  int64_t pad_to_multiple_of = 0);
 // One row with these examples end to end, as documents that do not see each other. No target crosses a border: the last

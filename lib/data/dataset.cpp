@@ -44,7 +44,7 @@ void Words::append(const Example& example) {
   places.push_back(place);
 }
 
-Dataset::Dataset(const std::vector<Example>& examples) {
+Dataset::Dataset(const std::vector<Example>& examples, int64_t rows_of_example) : rows_of_example_(rows_of_example) {
   Words all;
   for (const Example& example : examples) all.append(example);
   tokens_ = tokens_in_memory(std::move(all.words));
@@ -53,6 +53,16 @@ Dataset::Dataset(const std::vector<Example>& examples) {
 
 Dataset::Dataset(std::shared_ptr<const Tokens> tokens, std::vector<Place> places, const Truncation& truncation)
     : tokens_(std::move(tokens)), places_(std::move(places)), truncation_(truncation) {}
+
+std::vector<int64_t> Dataset::rows_of(const std::vector<int64_t>& examples) const {
+  if (rows_of_example_ == 1) return examples;
+  std::vector<int64_t> rows;
+  rows.reserve(examples.size() * static_cast<size_t>(rows_of_example_));
+  for (const int64_t example : examples) {
+    for (int64_t row = 0; row < rows_of_example_; ++row) rows.push_back(example * rows_of_example_ + row);
+  }
+  return rows;
+}
 
 Example Dataset::example(int64_t row) const {
   const Place& at = place(row);
@@ -90,19 +100,24 @@ int64_t Dataset::target_count() const {
 }
 
 Dataset Dataset::cut(int64_t max_length) const {
-  Dataset result(tokens_, {}, truncation_);
-  result.decoder_start_ = decoder_start_;
-  for (int64_t row = 0; row < size(); ++row) {
-    Place kept = place(row);
-    if (!decoder_start_ && kept.length > max_length) {
+  Dataset result = with_places({});
+  std::vector<Place> of_example;
+  for (int64_t first = 0; first < row_count(); first += rows_of_example_) {
+    Truncation lost;
+    of_example.clear();
+    for (int64_t row = first; row < first + rows_of_example_; ++row) {
+      Place& kept = of_example.emplace_back(place(row));
+      if (decoder_start_ || kept.length <= max_length) continue;
       std::vector<int32_t> labels = example(row).labels;
       labels.resize(static_cast<size_t>(max_length));
       kept.length = static_cast<int32_t>(max_length);
       kept.targets = count_targets(labels);
-      result.truncation_.add({1, length(row) - max_length, target_count(row) - kept.targets, 0});
+      lost.add({0, length(row) - max_length, target_count(row) - kept.targets, 0});
     }
-    if (kept.targets > 0) {
-      result.places_.push_back(kept);
+    lost.truncated = lost.cut_tokens > 0 ? 1 : 0;
+    result.truncation_.add(lost);
+    if (std::all_of(of_example.begin(), of_example.end(), [](const Place& kept) { return kept.targets > 0; })) {
+      result.places_.insert(result.places_.end(), of_example.begin(), of_example.end());
     } else {
       ++result.truncation_.without_target;
     }
@@ -110,9 +125,16 @@ Dataset Dataset::cut(int64_t max_length) const {
   return result;
 }
 
-Dataset Dataset::select(const std::vector<int64_t>& rows) const {
-  Dataset result(tokens_, {}, truncation_);
+Dataset Dataset::with_places(std::vector<Place> places) const {
+  Dataset result(tokens_, std::move(places), truncation_);
   result.decoder_start_ = decoder_start_;
+  result.rows_of_example_ = rows_of_example_;
+  return result;
+}
+
+Dataset Dataset::select(const std::vector<int64_t>& examples) const {
+  const std::vector<int64_t> rows = rows_of(examples);
+  Dataset result = with_places({});
   result.places_.reserve(rows.size());
   for (int64_t row : rows) result.places_.push_back(place(row));
   return result;
@@ -126,6 +148,7 @@ Dataset Dataset::join(const std::vector<Dataset>& parts) {
   for (const Dataset& part : parts) {
     result.truncation_.add(part.truncation_);
     result.decoder_start_ = part.decoder_start_;
+    result.rows_of_example_ = part.rows_of_example_;
     if (part.tokens_ == nullptr) continue;
     for (Place place : part.places_) {
       place.first += start;

@@ -44,20 +44,26 @@ struct Words {
   void append(const Example& example);
 };
 
-// The first label of an example is never a target: no token comes before it.
+// The first label of an example is never a target: no token comes before it. Of preferences an example is several rows
+// of one prompt, one behind the other; else one.
 class Dataset {
  public:
   Dataset() = default;  // no examples
-  explicit Dataset(const std::vector<Example>& examples);
+  explicit Dataset(const std::vector<Example>& examples, int64_t rows_of_example = 1);
   Dataset(std::shared_ptr<const Tokens> tokens, std::vector<Place> places, const Truncation& truncation = {});
 
-  int64_t size() const { return static_cast<int64_t>(places_.size()); }
+  int64_t size() const { return row_count() / rows_of_example_; }  // examples
+  int64_t row_count() const { return static_cast<int64_t>(places_.size()); }
   bool empty() const { return places_.empty(); }
-  // Of one example; throws std::out_of_range for a row that is not there.
+  int64_t rows_of_example() const { return rows_of_example_; }
+  void set_rows_of_example(int64_t rows) { rows_of_example_ = rows; }
+  // The rows of these examples.
+  std::vector<int64_t> rows_of(const std::vector<int64_t>& examples) const;
+  // Of one row; throws std::out_of_range for one that is not there.
   int64_t length(int64_t row) const { return place(row).length; }
   int64_t target_count(int64_t row) const { return place(row).targets; }
   Example example(int64_t row) const;
-  int64_t longest() const;       // tokens of the longest example; 0 without examples
+  int64_t longest() const;       // tokens of the longest row; 0 without examples
   int64_t token_count() const;   // of all examples
   int64_t target_count() const;  // of all examples
   const Truncation& truncation() const { return truncation_; }
@@ -67,11 +73,11 @@ class Dataset {
   // Of sources and targets. The first token of an example is never a target.
   int64_t source_length(int64_t row) const { return length(row) - target_count(row); }
 
-  // The examples cut on the right to max_length tokens, without those that have no target then; may be left empty. Not
-  // for sources and targets, each of which was cut when it was read.
+  // The examples cut on the right to max_length tokens, without those of which a row has no target then; may be left
+  // empty. Not for sources and targets, each of which was cut when it was read.
   Dataset cut(int64_t max_length) const;
-  // The examples of these rows, in this order.
-  Dataset select(const std::vector<int64_t>& rows) const;
+  // These examples, in this order.
+  Dataset select(const std::vector<int64_t>& examples) const;
   // The examples of each part behind those of the part before.
   static Dataset join(const std::vector<Dataset>& parts);
   // Two datasets of one fingerprint train alike, so a resumed run can tell that its files or tokenizer have changed:
@@ -79,12 +85,14 @@ class Dataset {
   std::string fingerprint() const;
 
  private:
+  Dataset with_places(std::vector<Place> places) const;  // of these tokens
   const Place& place(int64_t row) const { return places_.at(static_cast<size_t>(row)); }
 
   std::shared_ptr<const Tokens> tokens_;
   std::vector<Place> places_;
   Truncation truncation_;
   std::optional<int32_t> decoder_start_;
+  int64_t rows_of_example_ = 1;
 };
 
 // Splits off a share in (0, 1) of the examples, at least one and never all, drawn by the seed; both parts keep the

@@ -109,8 +109,26 @@ class LineEncoder {
         return encode_conversation(read_messages(line_, notes_), 0);
       case DatasetFormat::kShareGpt:
         return encode_conversation(read_sharegpt(line_, notes_), 0);
+      case DatasetFormat::kPreference:
+        line_.fail("is preference data (chosen, rejected), but objective: sft learns samples as they stand",
+                   "set objective: dpo, or write the good answers alone, as completion beside their prompt");
     }
     throw Error("the format of " + line_.where + " is not known");
+  }
+
+  std::vector<Example> encode_preference() const {
+    check_keys(line_, DatasetFormat::kPreference, notes_);
+    std::vector<Example> examples;
+    int64_t border = INT64_MAX;
+    for (const char* answer : {"chosen", "rejected"}) {
+      const Example& example = examples.emplace_back(encode_answer(answer));
+      border = std::min<int64_t>(border, std::ranges::find_if(example.labels, counts) - example.labels.begin());
+    }
+    for (Example& example : examples) {
+      std::copy(example.ids.begin() + border, example.ids.end(), example.labels.begin() + border);
+    }
+    if (examples[0].ids == examples[1].ids) notes_.add(Note::kEqualAnswers);
+    return examples;
   }
 
   TokenPair encode_pair(DatasetFormat format) const {
@@ -139,6 +157,7 @@ class LineEncoder {
   TokenPair pair_of(const std::string& source, const std::string& target) const {
     return {text_encoder().encode_example(source).ids, text_encoder().encode_example(target).ids};
   }
+  static bool counts(int32_t label) { return label != kIgnored; }
   bool completion_only() const { return options_.completion_only_loss.value_or(true); }
   const Tokenizer& tokenizer() const {
     if (encoders_.tokenizer != nullptr) return *encoders_.tokenizer;
@@ -170,13 +189,17 @@ class LineEncoder {
     return data::encode_conversation(line_, conversation, answered, tokenizer(), chat_template(), options_, notes_);
   }
 
-  Example encode_prompt_and_completion() const {
-    for (const char* key : {"prompt", "completion"}) {
+  Example encode_prompt_and_completion() const { return encode_answer("completion"); }
+
+  // What the key holds, as what is answered to the prompt.
+  Example encode_answer(const char* answer) const {
+    for (const char* key : {"prompt", answer}) {
       if (!line_.value.contains(key)) line_.fail(std::string("has no ") + key);
     }
     if (is_conversation(line_, DatasetFormat::kPromptCompletion)) {
       Conversation all = read_messages(line_, notes_, "prompt");
-      const Conversation completion = read_messages(line_, notes_, "completion");
+      const Conversation completion = read_messages(line_, notes_, answer);
+      if (options_.answers > 1) refuse_voices(completion);
       const size_t answered = all.messages.size();
       for (const Json& message : completion.messages) all.messages.push_back(message);
       all.voices.insert(all.voices.end(), completion.voices.begin(), completion.voices.end());
@@ -184,7 +207,15 @@ class LineEncoder {
       return encode_conversation(all, answered);
     }
     refuse_keys_of_conversations();
-    return encode_prompt_completion(text_encoder(), line_.text("prompt"), line_.text("completion"), completion_only());
+    return encode_prompt_completion(text_encoder(), line_.text("prompt"), line_.text(answer), completion_only());
+  }
+
+  void refuse_voices(const Conversation& answer) const {
+    const auto silent = std::ranges::find(answer.voices, Voice::kSilent);
+    if (silent == answer.voices.end()) return;
+    line_.fail(answer.places[static_cast<size_t>(silent - answer.voices.begin())] +
+                   " shall not count, but the answers of a preference count as a whole",
+               "move it into the prompt, or remove its weight or train");
   }
 
   std::string alpaca_question() const {
@@ -227,7 +258,8 @@ void check_ids(const Line& line, const Example& example, int64_t vocabulary_size
 bool is_conversation(const Line& line, DatasetFormat format) {
   if (format == DatasetFormat::kMessages || format == DatasetFormat::kShareGpt) return true;
   const auto prompt = line.value.find("prompt");
-  return format == DatasetFormat::kPromptCompletion && prompt != line.value.end() && prompt->is_array();
+  const bool prompted = format == DatasetFormat::kPromptCompletion || format == DatasetFormat::kPreference;
+  return prompted && prompt != line.value.end() && prompt->is_array();
 }
 
 Example encode_line(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options,
@@ -236,6 +268,16 @@ Example encode_line(const Line& line, DatasetFormat format, const Encoders& enco
   check_ids(line, example, options.vocabulary_size);
   note_empty(example, encoders, notes);
   return example;
+}
+
+std::vector<Example> encode_preference(const Line& line, const Encoders& encoders, const DatasetOptions& options,
+                                       LineNotes& notes) {
+  std::vector<Example> examples = LineEncoder(line, encoders, options, notes).encode_preference();
+  for (const Example& example : examples) {
+    check_ids(line, example, options.vocabulary_size);
+    note_empty(example, encoders, notes);
+  }
+  return examples;
 }
 
 Example encode_pair(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options,

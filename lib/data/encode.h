@@ -1,6 +1,8 @@
 // A line of a data file to an example.
 #pragma once
 
+#include <vector>
+
 #include "data/line.h"
 #include "data/notes.h"
 #include "data/read.h"
@@ -27,6 +29,10 @@ Example encode_line(const Line& line, config::DatasetFormat format, const Encode
 // target each ended by the tokenizer's token and cut to its length, which `truncation` counts.
 Example encode_pair(const Line& line, config::DatasetFormat format, const Encoders& encoders,
                     const DatasetOptions& options, Truncation& truncation, LineNotes& notes);
+// The same of a preference: the prompt with the chosen answer, and with the rejected one; the answers alone count. The
+// prompt is what both share with it, so that both begin behind as many tokens.
+std::vector<Example> encode_preference(const Line& line, const Encoders& encoders, const DatasetOptions& options,
+                                       LineNotes& notes);
 bool is_conversation(const Line& line, config::DatasetFormat format);
 
 }  // namespace fathom::data

@@ -19,6 +19,7 @@ struct KnownFormat {
   }
 };
 
+constexpr std::string_view kPreferenceWords = "prompt, chosen and rejected";
 constexpr KnownFormat kFormats[] = {
     {DatasetFormat::kText, "text", "text", nullptr},
     {DatasetFormat::kPromptCompletion, "prompt and completion", "prompt", "completion"},
@@ -48,12 +49,6 @@ constexpr OtherKeys kOtherKeys[] = {
     {"dialog", "dialog", "{messages: .dialog}"},
     {"conversation", "conversation", "{messages: .conversation}"},
 };
-
-// Two answers to choose between, or one with a verdict.
-[[noreturn]] void refuse_preferences(const Line& line, const std::string& keys) {
-  line.fail("is preference data (" + keys + "), and there is no DPO or the like here",
-            "write the good answers alone, as completion beside their prompt or as messages");
-}
 
 void refuse_other_keys(const Line& line) {
   for (const OtherKeys& other : kOtherKeys) {
@@ -100,6 +95,7 @@ const std::string& Line::text(const char* key) const {
 }
 
 std::string_view describe(DatasetFormat format) {
+  if (format == DatasetFormat::kPreference) return kPreferenceWords;
   for (const KnownFormat& known : kFormats) {
     if (known.format == format) return known.words;
   }
@@ -117,14 +113,18 @@ DatasetFormat recognise(const Line& line) {
   }
   const bool is_whole = found.size() == 1 && found[0]->is_whole_in(line);
   if (!is_whole && line.value.contains("chosen") && line.value.contains("rejected")) {
-    refuse_preferences(line, "chosen, rejected");
+    if (line.value.contains("prompt")) return DatasetFormat::kPreference;
+    line.fail("is preference data (chosen, rejected) without a prompt",
+              "write what both answers begin with as prompt, and what is left of them as chosen and rejected");
   }
   const auto label = line.value.find("label");
   if (label != line.value.end() && label->is_boolean() && line.value.contains("completion")) {
-    refuse_preferences(line, "completion, label");
+    line.fail("is preference data (completion, label), and there is no KTO or the like here",
+              "write the good answers alone, as completion beside their prompt or as messages");
   }
   if (!is_whole && found.size() < 2) refuse_other_keys(line);
-  if (found.empty()) line.fail("has the keys of no format that can be read", "these are: " + all);
+  if (found.empty())
+    line.fail("has the keys of no format that can be read", "these are: " + all + "; " + std::string(kPreferenceWords));
   if (found.size() > 1) {
     line.fail("mixes " + std::string(found[0]->words) + " with " + std::string(found[1]->words),
               "name what is meant with dataset_format, or remove the other keys");

@@ -84,6 +84,7 @@ std::vector<std::string> Notes::told(int64_t examples) const {
   tell(
       Note::kEmptyAnswer,
       "have nothing to learn but the token that ends them, or that ends one of their answers: text or answer is empty");
+  tell(Note::kEqualAnswers, "have the same tokens for both answers, between which there is nothing to prefer");
   if (looked_at_ > 0 && of_assistant_ < targets_) {
     char share[16];
     std::snprintf(share, sizeof share, "%.1f %%",

@@ -13,10 +13,11 @@
 namespace fathom::data {
 
 enum class Note {
-  kUnreadKey,    // a key that no format reads
-  kSpecialText,  // the text of a special token, which became that token
-  kUnwritten,    // a part of a conversation that the chat template never writes
-  kEmptyAnswer,  // nothing to learn of an answer but the token that ends it
+  kUnreadKey,     // a key that no format reads
+  kSpecialText,   // the text of a special token, which became that token
+  kUnwritten,     // a part of a conversation that the chat template never writes
+  kEmptyAnswer,   // nothing to learn of an answer but the token that ends it
+  kEqualAnswers,  // of a preference
 };
 
 // Of one line.

@@ -36,7 +36,8 @@ std::string alpaca_prompt(const std::string& instruction, const std::string& inp
 
 std::optional<PromptForm> prompt_form_of(const config::RunConfig& run) try {
   DatasetFormat format = run.dataset_format;
-  const bool is_open = format == DatasetFormat::kAuto || format == DatasetFormat::kPromptCompletion;
+  const bool is_open = format == DatasetFormat::kAuto || format == DatasetFormat::kPromptCompletion ||
+                       format == DatasetFormat::kPreference;
   const std::optional<Line> line = is_open ? first_line(run) : std::nullopt;
   if (is_open && !line) return std::nullopt;
   if (format == DatasetFormat::kAuto) format = recognise(*line);

@@ -131,6 +131,10 @@ class FileReader {
       const Line first(text, place_of(line));
       recognised_ = format_ == DatasetFormat::kAuto;
       if (recognised_) format_ = recognise(first);
+      if (options_.answers > 1 && format_ != DatasetFormat::kPreference) {
+        first.fail("is a line of " + std::string(describe(format_)) + ", but objective: dpo learns preferences",
+                   "write prompt, chosen and rejected");
+      }
       converses_ = is_conversation(first, format_);
       if (converses_ && options_.open_chat) chat_ = options_.open_chat();
     });
@@ -149,9 +153,13 @@ class FileReader {
         const Encoders encoders{tokenizer_, chat_ ? &*chat_ : nullptr};
         LineNotes notes;
         notes.looks_at_share = number <= kSharesLookedAt;
-        piece.examples.append(options_.decoder_start
-                                  ? encode_pair(line, format, encoders, options_, piece.examples.truncation, notes)
-                                  : encode_line(line, format, encoders, options_, notes));
+        if (options_.answers > 1) {
+          for (const Example& row : encode_preference(line, encoders, options_, notes)) piece.examples.append(row);
+        } else if (options_.decoder_start) {
+          piece.examples.append(encode_pair(line, format, encoders, options_, piece.examples.truncation, notes));
+        } else {
+          piece.examples.append(encode_line(line, format, encoders, options_, notes));
+        }
         piece.notes.add(notes, number);
       } catch (const EveryLineFails&) {
         throw;
@@ -171,12 +179,16 @@ class FileReader {
     truncation_.add(piece.examples.truncation);
     notes_.add(piece.notes);
     const std::vector<int32_t>& words = piece.examples.words;
-    for (Place place : piece.examples.places) {
-      const size_t count = static_cast<size_t>(place.length) * (place.paired ? 2 : 1);
-      const auto* bytes = reinterpret_cast<const char*>(words.data() + place.first);
-      hashes_.push_back(std::hash<std::string_view>{}({bytes, count * sizeof(int32_t)}));
-      place.first += words_;
-      places_.push_back(place);
+    const std::vector<Place>& places = piece.examples.places;
+    const auto rows = static_cast<size_t>(options_.answers);
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (i % rows == 0) {
+        const uint64_t begin = places[i].first, end = i + rows < places.size() ? places[i + rows].first : words.size();
+        const auto* bytes = reinterpret_cast<const char*>(words.data() + begin);
+        hashes_.push_back(std::hash<std::string_view>{}({bytes, (end - begin) * sizeof(int32_t)}));
+      }
+      places_.push_back(places[i]);
+      places_.back().first = places[i].first + words_;
     }
     words_ += words.size();
     on_words(words);
@@ -229,7 +241,8 @@ std::string key_of(const fs::path& file, const DatasetOptions& options) {
   const std::string parts = std::to_string(kTokensVersion) + " " + hash_of(file) + " " + options.identity + " " +
                             std::to_string(static_cast<int>(options.format)) + flag(options.completion_only_loss) +
                             flag(options.assistant_only_loss) + flag(options.split_special_tokens) + " " +
-                            std::to_string(options.vocabulary_size);
+                            std::to_string(options.vocabulary_size) +
+                            (options.answers > 1 ? " " + std::to_string(options.answers) : "");
   return hash_bytes(parts.data(), parts.size());
 }
 
@@ -263,7 +276,7 @@ KeptTokens read_through_file(const fs::path& file, const tokenizer::Tokenizer* t
 
 [[noreturn]] void refuse_without_target(const fs::path& file, const Dataset& whole, int64_t max_length) {
   int64_t shortest = INT64_MAX, longest = 0;  // tokens before the first target
-  for (int64_t row = 0; row < whole.size(); ++row) {
+  for (int64_t row = 0; row < whole.row_count(); ++row) {
     if (whole.target_count(row) == 0) continue;
     const std::vector<int32_t> labels = whole.example(row).labels;
     const auto first = std::find_if(labels.begin() + 1, labels.end(), [](int32_t label) { return label != kIgnored; });
@@ -292,10 +305,11 @@ FileExamples read_file_examples(const fs::path& file, const tokenizer::Tokenizer
     }
     return read_in_memory(file, tokenizer, options);
   }();
-  result.examples = std::ssize(kept.places);
+  result.examples = std::ssize(kept.places) / options.answers;
   result.duplicates = kept.duplicates;
   Dataset whole(std::move(kept.tokens), std::move(kept.places), kept.truncation);
   whole.set_decoder_start(options.decoder_start);
+  whole.set_rows_of_example(options.answers);
   result.notes = std::move(kept.notes);
   result.dataset = whole.cut(options.max_length);
   if (result.dataset.empty()) refuse_without_target(file, whole, options.max_length);

@@ -65,4 +65,61 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
   return footprint;
 }
 
+Footprint logprobs_footprint(const StepSizes& step, const HeadSizes& sizes, int64_t sequences) {
+  constexpr const char* kLogits =
+      "one score for each token of the vocabulary, of a chunk of rows; lib/ops/token_logprobs.cpp";
+  constexpr const char* kKept = "logits are made again from it; lib/ops/token_logprobs.cpp";
+  const int64_t bytes = step.compute_bytes, all = sizes.vocabulary;
+  const bool casts = step.casts() && !sizes.comes_cast;
+  const int64_t chunk = loss_chunk_rows(sizes.rows, sizes.largest_chunk, all, bytes, !sizes.trained, step.cuda);
+  const Product rows = {{sizes.rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}};
+  const Bytes input = {"input of the head", kKept, rows};
+  const Bytes of_rows = {"log-probabilities", kLogits, {{sizes.rows, "rows"}, {4, "bytes"}}};
+  const Bytes of_gradients = {"gradients of log-probabilities and of losses, and those",
+                              kLogits,
+                              {{3, "of"}, {sizes.rows, "rows"}, {4, "bytes"}}};
+  const Bytes of_tokens = {"log-probabilities, in their places", kLogits, {{step.tokens, "tokens"}, {4, "bytes"}}};
+  const Bytes copy = {"autocast's copy of the head",
+                      kAutocastSource,
+                      {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {bytes, "bytes"}},
+                      memory::Component::kFunctionality};
+  Tensors loss = {{"logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}}};
+  if (step.cuda && !step.own_kernels && bytes == 2) {
+    loss.push_back({"scores in FP32", kLogits, {{chunk, "rows"}, {all, ""}, {4, "bytes"}}});
+  }
+  Tensors backward = loss;
+  loss.push_back(of_rows);
+  backward.push_back(of_gradients);
+  if (sizes.capped) backward.push_back({"tanh of logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}});
+  if (sizes.input_needs_gradient) backward.push_back({"gradient of the input", kLogits, rows});
+  const bool sums_wider = bytes == 2 && (step.stored_bytes == 4 || chunk < sizes.rows);
+  if (sizes.trained && sums_wider && step.stored_bytes == 2) {
+    backward.push_back(
+        {"sum for the head's gradient", kLogits, {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {4, "bytes"}}});
+  }
+  if (!step.cuda && sizes.trained && sums_wider && chunk > 0) {
+    const int64_t part = head_gradient_rows(all, sizes.width, bytes);
+    backward.push_back({"rows of the head's gradient", kLogits, {{part, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}});
+  }
+  Footprint footprint;
+  if (sizes.gradients) footprint.kept = {input, {"of sequences", kKept, {{sequences, "sequences"}, {16, "bytes"}}}};
+  if (sizes.gradients && casts) footprint.kept.push_back(copy);
+  if (!sizes.gradients) loss.push_back(input);
+  if (!sizes.gradients && casts) loss.push_back(copy);
+  footprint.forward = {std::move(loss), {of_rows, of_tokens}};
+  const int64_t weights = value_of({{all, ""}, {sizes.width, ""}});
+  const int64_t scores = value_of({{sizes.rows, ""}, {all, ""}, {bytes, ""}});
+  footprint.forward_work = {value_of({{2, ""}, {sizes.rows, ""}, {weights, ""}}), scores};
+  if (!sizes.gradients) return footprint;
+  footprint.backward.push_back(std::move(backward));
+  if (sizes.rows < step.tokens && sizes.input_needs_gradient) {
+    footprint.backward.push_back(
+        {{"gradient of the input", kLogits, rows},
+         {"gradient of the last norm's output", kGradientSource, step.wide(sizes.width, bytes)}});
+  }
+  const int64_t products = 1 + (sizes.trained ? 1 : 0) + (sizes.input_needs_gradient ? 1 : 0);
+  footprint.backward_work = {value_of({{2 * products, ""}, {sizes.rows, ""}, {weights, ""}}), 2 * scores};
+  return footprint;
+}
+
 }  // namespace fathom::footprint

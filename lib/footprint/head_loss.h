@@ -23,4 +23,9 @@ struct HeadSizes {
 // gradients nothing is kept.
 Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes);
 
+// Of log-probabilities that a loss of whole sequences is made of (lib/ops/token_logprobs.cpp): logits are made again in
+// the backward pass, so that what the head reads is kept, and what leads to gradients is taken there. `sequences` of
+// equal length.
+Footprint logprobs_footprint(const StepSizes& step, const HeadSizes& sizes, int64_t sequences);
+
 }  // namespace fathom::footprint

@@ -112,16 +112,32 @@ at::Tensor Decoder::loss(const Inputs& inputs, ops::LossTargets targets, double 
 
 at::Tensor Decoder::take_router_loss() { return std::move(state_->router_loss); }
 
-at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targets_BS, int64_t chunk_rows) {
-  const HiddenStates last = hidden_states(inputs);
+at::Tensor Decoder::logprobs(const Inputs& inputs, const at::Tensor& rows_N, const at::Tensor& targets_N,
+                             int64_t chunk_rows) {
+  HiddenStates last = hidden_states(inputs);
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
-  at::Tensor logprobs_T =
-      ops::token_logprobs(last.x_TD, last.head_VD, compute.weight(state_->head_VD, state_->head_cast_VD),
-                          targets_BS.reshape({-1}), chunk_rows, state_->architecture.head_softcap);
-  state_->names.backward(logprobs_T, "loss");
-  state_->after_unit(state_->last_unit(), logprobs_T);
-  return logprobs_T.view(targets_BS.sizes());
+  if (rows_N.defined()) last.x_TD = ops::gather_rows(std::move(last.x_TD), rows_N);
+  at::Tensor logprobs_N =
+      ops::token_logprobs(last.x_TD, last.head_VD, compute.weight(state_->head_VD, state_->head_cast_VD), targets_N,
+                          chunk_rows, state_->architecture.head_softcap);
+  state_->names.backward(logprobs_N, "loss");
+  state_->after_unit(state_->last_unit(), logprobs_N);
+  return logprobs_N;
+}
+
+at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targets_BS, int64_t chunk_rows) {
+  return logprobs(inputs, {}, targets_BS.reshape({-1}), chunk_rows).view(targets_BS.sizes());
+}
+
+at::Tensor Decoder::sequence_logprobs(const Inputs& inputs, const at::Tensor& rows_N, const at::Tensor& targets_N,
+                                      int64_t chunk_rows, double gradient_scale) {
+  at::Tensor sums_B = ops::sequence_sums(logprobs(inputs, rows_N, targets_N, chunk_rows), rows_N, inputs.ids_BS.size(0),
+                                         inputs.ids_BS.size(1));
+  if (gradient_scale != 1 && sums_B.requires_grad()) {
+    sums_B.register_hook([gradient_scale](const at::Tensor& gradient) { return gradient * gradient_scale; });
+  }
+  return sums_B;
 }
 
 void Decoder::leave_out(KeyValueCache& cache, int64_t length) {

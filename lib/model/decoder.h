@@ -75,6 +75,10 @@ class Decoder {
   // [B, S] in FP32, 0 where that is kIgnoredTarget. targets_BS: int64, already shifted. chunk_rows: of logits at a
   // time.
   at::Tensor token_logprobs(const Inputs& inputs, const at::Tensor& targets_BS, int64_t chunk_rows);
+  // The log-probability of each sequence, its targets' together, [B] in FP32. rows_N, targets_N, chunk_rows: as those
+  // of ops::LossTargets. The gradients are multiplied by gradient_scale.
+  at::Tensor sequence_logprobs(const Inputs& inputs, const at::Tensor& rows_N, const at::Tensor& targets_N,
+                               int64_t chunk_rows, double gradient_scale = 1);
   // Logits again, of new tokens after those in the cache, which grows; no gradients. A source is given with the first
   // ones. Returns those of the last position, [B, V].
   at::Tensor forward(const Inputs& inputs, KeyValueCache& cache);
@@ -93,6 +97,7 @@ class Decoder {
     at::Tensor x_TD;     // after the last norm
     at::Tensor head_VD;  // what takes the head's gradient
   };
+  at::Tensor logprobs(const Inputs& inputs, const at::Tensor& rows_N, const at::Tensor& targets_N, int64_t chunk_rows);
   HiddenStates hidden_states(const Inputs& inputs, std::shared_ptr<ops::Balance> balance = nullptr);
 
   struct State;

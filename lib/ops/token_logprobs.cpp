@@ -90,7 +90,29 @@ struct TokenLogprobs : torch::autograd::Function<TokenLogprobs> {
   }
 };
 
+struct SequenceSums : torch::autograd::Function<SequenceSums> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& values_N, const at::Tensor& rows_N,
+                            int64_t sequences, int64_t length) {
+    context->save_for_backward({rows_N});
+    context->saved_data["sequences"] = sequences;
+    context->saved_data["length"] = length;
+    const at::Tensor values_T = at::zeros({sequences * length}, values_N.options());
+    return values_T.index_copy_(0, rows_N, values_N.detach()).view({sequences, length}).sum(1);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const int64_t sequences = context->saved_data["sequences"].toInt(), length = context->saved_data["length"].toInt();
+    const at::Tensor of_tokens_T = gradients[0].unsqueeze(1).expand({sequences, length}).contiguous().view({-1});
+    return {of_tokens_T.index_select(0, context->get_saved_variables()[0]), {}, {}, {}};
+  }
+};
+
 }  // namespace
+
+at::Tensor sequence_sums(const at::Tensor& values_N, const at::Tensor& rows_N, int64_t sequences, int64_t length) {
+  if (!rows_N.defined()) return values_N.view({sequences, length}).sum(1);
+  return SequenceSums::apply(values_N, rows_N, sequences, length);
+}
 
 at::Tensor token_logprobs(const at::Tensor& x_ND, const at::Tensor& head_VD, const at::Tensor& head_copy_VD,
                           const at::Tensor& targets_N, int64_t chunk_rows, double softcap) {

@@ -16,4 +16,8 @@ namespace fathom::ops {
 at::Tensor token_logprobs(const at::Tensor& x_ND, const at::Tensor& head_VD, const at::Tensor& head_copy_VD,
                           const at::Tensor& targets_N, int64_t chunk_rows, double softcap = 0);
 
+// Of `sequences` of equal length in one row: what the positions rows_N of all of them (undefined: each) add up to in
+// each, [sequences].
+at::Tensor sequence_sums(const at::Tensor& values_N, const at::Tensor& rows_N, int64_t sequences, int64_t length);
+
 }  // namespace fathom::ops

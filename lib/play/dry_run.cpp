@@ -92,6 +92,10 @@ class Player {
   int32_t event_of_others() const { return event_of_answers(schedule_.answers.size()); }
 
   void happen(int32_t event) {
+    if (event == schedule::Schedule::kReference) {
+      for (const int32_t batch : schedule_.reference_order) pass(event_of_batch(batch));
+      return;
+    }
     if (event != schedule::Schedule::kEvaluation) return pass(event);
     for (const int32_t batch : schedule_.evaluation_order) pass(event_of_batch(batch));
     if (schedule_.others_evaluate_one_more) pass(event_of_others());
@@ -157,7 +161,7 @@ class Player {
     for (int32_t step = 0; step < std::ssize(schedule_.steps); ++step) {
       if (!changes_nothing(step)) return false;
     }
-    for (int32_t batch = 0; batch < std::ssize(schedule_.evaluation); ++batch) {
+    for (const int32_t batch : schedule_.evaluation_order) {
       if (!changes_nothing(event_of_batch(batch))) return false;
     }
     return !schedule_.others_evaluate_one_more || changes_nothing(event_of_others());

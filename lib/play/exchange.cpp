@@ -51,6 +51,7 @@ Json to_json(const schedule::Schedule& schedule) {
           {"answers", answers},
           {"evaluation", to_json(schedule.evaluation)},
           {"evaluation_order", schedule.evaluation_order},
+          {"reference_order", schedule.reference_order},
           {"others_evaluate_one_more", schedule.others_evaluate_one_more},
           {"events", schedule.events},
           {"all_events", schedule.all_events},
@@ -75,6 +76,7 @@ schedule::Schedule schedule_from_json(const Json& value) {
   }
   schedule.evaluation = batches_from_json(value.at("evaluation"));
   schedule.evaluation_order = value.at("evaluation_order").get<std::vector<int32_t>>();
+  schedule.reference_order = value.value("reference_order", std::vector<int32_t>());
   schedule.others_evaluate_one_more = value.value("others_evaluate_one_more", false);
   schedule.events = value.at("events").get<std::vector<int32_t>>();
   schedule.all_events = value.at("all_events").get<bool>();
@@ -82,9 +84,11 @@ schedule::Schedule schedule_from_json(const Json& value) {
   schedule.rank = value.value("rank", int64_t{0});
   schedule.extent = {value.at("extent").at(0).get<int64_t>(), value.at("extent").at(1).get<int64_t>()};
   schedule.of_all = value.value("of_all", std::vector<int64_t>());
-  for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
+  for (const auto* order : {&schedule.evaluation_order, &schedule.reference_order}) {
+    for (const int32_t batch : *order) check_index(batch, 0, schedule.evaluation.size());
+  }
   for (const int32_t event : schedule.events) {
-    check_index(event, schedule::Schedule::kEvaluation, schedule.steps.size());
+    check_index(event, schedule::Schedule::kReference, schedule.steps.size());
   }
   return schedule;
 }

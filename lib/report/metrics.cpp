@@ -27,6 +27,12 @@ std::string describe(const EvaluationMetrics& metrics) {
          format_decimal(*metrics.eval_rouge_l, 4);
 }
 
+static void write(const Scalars& scalars, Json& line) {
+  for (const auto& [name, number] : scalars) {
+    std::visit([&, &name = name](auto value) { line[name] = value; }, number);
+  }
+}
+
 void MetricsFile::append(const StepMetrics& metrics) {
   Json line = {{"step", metrics.step},
                {"epoch", metrics.epoch},
@@ -40,9 +46,7 @@ void MetricsFile::append(const StepMetrics& metrics) {
                {"step_seconds", metrics.step_seconds},
                {"live_bytes", metrics.live_bytes},
                {"peak_bytes", metrics.peak_bytes}};
-  for (const auto& [name, number] : metrics.more) {
-    std::visit([&, &name = name](auto value) { line[name] = value; }, number);
-  }
+  write(metrics.more, line);
   RunLog::append(line.dump() + "\n");
 }
 
@@ -54,6 +58,7 @@ void MetricsFile::append(const EvaluationMetrics& metrics) {
                {"eval_seconds", metrics.eval_seconds}};
   if (metrics.eval_exact_match) line["eval_exact_match"] = *metrics.eval_exact_match;
   if (metrics.eval_rouge_l) line["eval_rougeL"] = *metrics.eval_rouge_l;
+  write(metrics.more, line);
   RunLog::append(line.dump() + "\n");
 }
 

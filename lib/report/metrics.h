@@ -53,11 +53,12 @@ struct Interval {
 struct EvaluationMetrics {
   int64_t step = 0;
   double epoch = 0;
-  double eval_loss = 0;     // mean over target tokens
+  double eval_loss = 0;     // mean over target tokens, or preferences
   int64_t eval_tokens = 0;  // target tokens
   double eval_seconds = 0;
   // Of answers, else not written: shares from 0 to 1.
   std::optional<double> eval_exact_match = std::nullopt, eval_rouge_l = std::nullopt;
+  Scalars more = {};  // as those of steps: "eval_rewards/chosen"
 };
 
 // "loss 1.2345 over 1,200 tokens; 45.0 % of the answers exact, ROUGE-L 0.6789".

@@ -86,6 +86,9 @@ void EventFile::append(const EvaluationMetrics& metrics) {
   TaggedValues values = {{"eval/loss", metrics.eval_loss}};
   if (metrics.eval_exact_match) values.emplace_back("eval/exact_match", *metrics.eval_exact_match);
   if (metrics.eval_rouge_l) values.emplace_back("eval/rougeL", *metrics.eval_rouge_l);
+  for (const auto& [name, number] : metrics.more) {
+    values.emplace_back("eval/" + name.substr(std::string("eval_").size()), as_double(number));
+  }
   append(metrics.step, values);
 }
 

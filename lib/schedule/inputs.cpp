@@ -87,6 +87,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
   }
   options.completion_only_loss = config.completion_only_loss;
   options.vocabulary_size = inputs.architecture.vocab_size;
+  options.answers = config::row_of(config.objective).rows;
   options.format = config.dataset_format;
   options.assistant_only_loss = config.assistant_only_loss;
   options.split_special_tokens = config.split_special_tokens;
@@ -181,6 +182,16 @@ void refuse_for_encoder(const config::RunConfig& config, const arch::Precision& 
       !config.fp16 ? "set " + stored : "set bf16: true in place of fp16" + (stores ? ", and " + stored : ""));
 }
 
+// A model that is held against what it was leaves out nothing, as with TRL's disable_dropout.
+arch::Architecture for_preferences(arch::Architecture architecture) {
+  const char* why = architecture.encoder                    ? "the model is an encoder and decoder"
+                    : architecture.router_aux_loss_coef > 0 ? "its routers add to the loss (router_aux_loss_coef)"
+                                                            : nullptr;
+  architecture.dropout = architecture.inner_dropout = 0;
+  if (why == nullptr) return architecture;
+  throw UsageError("objective: dpo, but " + std::string(why) + ", which is not supported so far", "set objective: sft");
+}
+
 }  // namespace
 
 std::vector<int64_t> stop_ids(const RunInputs& inputs) {
@@ -223,6 +234,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   inputs.architecture =
       arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
   if (config.packing) refuse_packing(inputs.architecture);
+  if (config.objective == config::Objective::kDpo) inputs.architecture = for_preferences(inputs.architecture);
   if (inputs.architecture.encoder) {
     refuse_for_encoder(config, arch::precision_of(config, inputs.architecture.dtype_in_use()));
   } else if (config.max_target_length > 0) {

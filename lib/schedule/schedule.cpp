@@ -52,14 +52,15 @@ class Scheduler {
     if (records) recordings_.emplace();
   }
 
+  // Before set_evaluation.
+  void set_reference(const std::vector<BatchShape>& batches) {
+    add_passes(batches, whole_.reference_order);
+    references_ = whole_.evaluation.size();
+    if (references_ > 0) whole_.events.push_back(Schedule::kReference);
+  }
+
   void set_evaluation(const std::vector<BatchShape>& batches, bool others_evaluate_one_more) {
-    Numbers<BatchShape> numbers;
-    for (const BatchShape& batch : batches) {
-      const int32_t number = numbers.of(batch);
-      if (whole_.evaluation_order.size() < kMostEvents) whole_.evaluation_order.push_back(number);
-    }
-    whole_.all_events = std::ssize(whole_.evaluation_order) == std::ssize(batches);
-    whole_.evaluation = numbers.values();
+    add_passes(batches, whole_.evaluation_order);
     whole_.others_evaluate_one_more = others_evaluate_one_more;
     work_ += evaluation_work(1);
   }
@@ -94,7 +95,7 @@ class Scheduler {
 
   Schedule schedule() {
     if (!first_evaluation_) {
-      whole_.evaluation.clear();
+      whole_.evaluation.resize(references_);
       whole_.evaluation_order.clear();
       whole_.others_evaluate_one_more = false;
       whole_.answers.clear();
@@ -125,6 +126,18 @@ class Scheduler {
 
   // Steps at the beginning, where libraries take their workspaces: they are played in any case.
   static constexpr int64_t kFirst = 2;
+
+  // The different ones of these batches behind what there is to evaluate, and their order.
+  void add_passes(const std::vector<BatchShape>& batches, std::vector<int32_t>& order) {
+    Numbers<BatchShape> numbers;
+    const auto before = static_cast<int32_t>(whole_.evaluation.size());
+    for (const BatchShape& batch : batches) {
+      const int32_t number = numbers.of(batch);
+      if (order.size() < kMostEvents) order.push_back(before + number);
+    }
+    whole_.all_events = whole_.all_events && std::ssize(order) == std::ssize(batches);
+    whole_.evaluation.insert(whole_.evaluation.end(), numbers.values().begin(), numbers.values().end());
+  }
 
   bool fits() const { return work_ <= most_work_; }
 
@@ -208,14 +221,19 @@ class Scheduler {
     if (listed && evaluation_work(2) <= work) {
       schedule.evaluation = whole_.evaluation;
       schedule.evaluation_order = whole_.evaluation_order;
+      schedule.reference_order = whole_.reference_order;
       return;
     }
-    Frontier batches(traits_, Frontier::Within::kSize);
-    for (const BatchShape& batch : whole_.evaluation) batches.add(batch);
-    for (const Frontier::Member& member : batches.members()) {
-      schedule.evaluation_order.push_back(static_cast<int32_t>(schedule.evaluation.size()));
-      schedule.evaluation.push_back(member.shape);
-    }
+    const auto represent = [&](size_t begin, size_t end, std::vector<int32_t>& order) {
+      Frontier batches(traits_, Frontier::Within::kSize);
+      for (size_t i = begin; i < end; ++i) batches.add(whole_.evaluation[i]);
+      for (const Frontier::Member& member : batches.members()) {
+        order.push_back(static_cast<int32_t>(schedule.evaluation.size()));
+        schedule.evaluation.push_back(member.shape);
+      }
+    };
+    represent(0, references_, schedule.reference_order);
+    represent(references_, whole_.evaluation.size(), schedule.evaluation_order);
   }
 
   // Every shape of every step is one of these, or covered by one of these that a step treats alike.
@@ -239,6 +257,7 @@ class Scheduler {
       }
     };
     int64_t event = 0;
+    if (references_ > 0) schedule.events.push_back(Schedule::kReference);
     for (const Step& step : steps.first) {
       evaluate_before(event++);
       schedule.events.push_back(add(step, schedule));
@@ -253,6 +272,7 @@ class Scheduler {
   }
 
   KernelTraits traits_;
+  size_t references_ = 0;  // of what there is to evaluate, the first: batches of the reference's pass
   int64_t most_work_, processes_, work_ = 0, events_ = 0, evaluations_ = 0;
   Schedule whole_;
   Numbers<Step> numbers_;
@@ -283,6 +303,13 @@ Schedule make_schedule(const arch::Run& run, const data::Dataset& train, const d
   // What a step does beside its layers counts as two of them.
   Scheduler scheduler(traits, played / (run.architecture.num_hidden_layers() + 2), config.num_processes,
                       config.cuda_graphs);
+  if (config::row_of(config.objective).needs_reference && !start.resumed) {
+    std::vector<BatchShape> reference = shapes_of(config, train, evaluation_rows(config, train));
+    for (BatchShape& batch : shapes_of(config, validation, evaluation_rows(config, validation))) {
+      reference.push_back(std::move(batch));
+    }
+    scheduler.set_reference(reference);
+  }
   std::vector<std::vector<int64_t>> evaluated = evaluation_rows(config, validation);
   const bool others_evaluate_one_more = others_have_one_more(std::ssize(evaluated), rank, config.num_processes);
   scheduler.set_evaluation(shapes_of(config, validation, std::move(evaluated), rank), others_evaluate_one_more);
@@ -299,17 +326,25 @@ Schedule make_schedule(const arch::Run& run, const data::Dataset& train, const d
   return schedule;
 }
 
-Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation) {
+Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation,
+                           const std::vector<BatchShape>& reference) {
   constexpr int kRepetitions = 6;  // more than any step took to settle
   Schedule schedule;
   schedule.all_events = false;
   schedule.steps = steps;
-  schedule.evaluation = evaluation;
+  const auto add_passes = [&](const std::vector<BatchShape>& batches, std::vector<int32_t>& order) {
+    for (const BatchShape& batch : batches) {
+      order.push_back(static_cast<int32_t>(schedule.evaluation.size()));
+      schedule.evaluation.push_back(batch);
+      schedule.extent.widen(batch);
+    }
+  };
+  add_passes(reference, schedule.reference_order);
+  add_passes(evaluation, schedule.evaluation_order);
+  if (!reference.empty()) schedule.events.push_back(Schedule::kReference);
   for (const StepShape& step : steps) {
     for (const BatchShape& batch : step) schedule.extent.widen(batch);
   }
-  for (const BatchShape& batch : evaluation) schedule.extent.widen(batch);
-  for (int32_t number = 0; number < std::ssize(evaluation); ++number) schedule.evaluation_order.push_back(number);
   for (int32_t number = 0; number < std::ssize(steps); ++number) {
     schedule.events.insert(schedule.events.end(), kRepetitions, number);
   }

@@ -22,20 +22,22 @@ struct Start {
   int64_t step = 0;  // that are done
   data::Position position = {};
   bool evaluation_due = false;  // before the next step
+  bool resumed = false;         // from a checkpoint: what comes before the first step is done
 };
 
 // What happens after loading. Saves are not in it: they read tensors and take no memory of the device.
 struct Schedule {
-  static constexpr int32_t kEvaluation = -1;
+  static constexpr int32_t kEvaluation = -1, kReference = -2;
   std::vector<StepShape> steps;  // the different ones; without a batch: other processes alone have some
   // Of each of them, how many batches all processes have in it; 0, or none for any: as many each as this one. Fewer are
   // left for the last step of a pass.
   std::vector<int64_t> of_all;
-  std::vector<BatchShape> evaluation;     // the different batches of an evaluation pass
+  std::vector<BatchShape> evaluation;     // the different batches of an evaluation pass, or of the reference's
   std::vector<int32_t> evaluation_order;  // of every pass, as indices into `evaluation`
+  std::vector<int32_t> reference_order;   // of the pass of the model as the run starts, before its first step
   bool others_evaluate_one_more = false;  // behind them: other processes alone have a batch then
   std::vector<AnswerShape> answers;       // behind these in every pass, whose number of passes is the model's to say
-  std::vector<int32_t> events;            // an index into `steps`, or kEvaluation
+  std::vector<int32_t> events;            // an index into `steps`, or kEvaluation, or kReference
   bool all_events = true;  // `events` is the whole run; else it goes on in some order with what is listed
   // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: the first two steps without
   // what repeats itself between their first and their last micro-batch, then steps made up of shapes, in the order in
@@ -58,6 +60,8 @@ Schedule make_schedule(const arch::Run& run, const data::Dataset& train, const d
                        const Start& start, int64_t played, int64_t rank = 0);
 
 // Of a run that nobody has data for: each of these steps over and over until nothing new can come, then an evaluation.
-Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation);
+// reference: batches of the reference's pass; none where the objective asks for no reference.
+Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation,
+                           const std::vector<BatchShape>& reference = {});
 
 }  // namespace fathom::schedule

@@ -110,7 +110,7 @@ std::vector<std::vector<int64_t>> evaluation_rows(const config::RunConfig& confi
 data::Batch batch_of(const config::RunConfig& config, const data::Dataset& dataset, const std::vector<int64_t>& rows,
                      int32_t pad_id) {
   if (config.packing) return data::make_packed_batch(dataset, rows);
-  return data::make_batch(dataset, rows, pad_id, config.pad_to_multiple_of);
+  return data::make_batch(dataset, dataset.rows_of(rows), pad_id, config.pad_to_multiple_of);
 }
 
 }  // namespace fathom::schedule

@@ -13,7 +13,9 @@
 namespace fathom::schedule {
 namespace {
 
-BatchShape shape_of(const config::RunConfig& config, const data::Dataset& dataset, const std::vector<int64_t>& rows) {
+BatchShape shape_of(const config::RunConfig& config, const data::Dataset& dataset,
+                    const std::vector<int64_t>& examples) {
+  const std::vector<int64_t> rows = dataset.rows_of(examples);
   int64_t length = 0, source = 0, targets = 0;
   for (int64_t row : rows) {
     length = std::max(length, dataset.decoder_start() ? dataset.target_count(row) : dataset.length(row));
@@ -80,7 +82,7 @@ void refuse_longer_texts(std::optional<int64_t> learned, const config::RunConfig
 BatchShape largest_batch(const arch::Run& run) {
   const config::RunConfig& config = run.config;
   refuse_longer_texts(run.architecture.longest_text(), config, config.max_length);
-  const int64_t rows = config.per_device_train_batch_size;
+  const int64_t rows = config::rows_of(config, config.per_device_train_batch_size);
   const auto padded = [&](int64_t longest) { return data::padded_length(longest, config.pad_to_multiple_of); };
   if (!run.architecture.encoder) {
     BatchShape batch = whole_batch(rows, config.max_length, config.packing);
@@ -89,6 +91,14 @@ BatchShape largest_batch(const arch::Run& run) {
   }
   const int64_t length = config::target_length(config), targets = checked_multiply(rows, length, "batch size × length");
   return {rows, padded(length), targets, {}, padded(config.max_length)};
+}
+
+std::vector<BatchShape> largest_reference(const arch::Run& run) {
+  if (!config::row_of(run.config.objective).needs_reference) return {};
+  BatchShape batch = largest_batch(run);
+  batch.rows = config::rows_of(run.config, run.config.per_device_eval_batch_size);
+  batch.targets = checked_multiply(batch.rows, run.config.max_length - 1, "batch size × length");
+  return {batch};
 }
 
 StepShape accumulated(const config::RunConfig& config, const BatchShape& batch) {

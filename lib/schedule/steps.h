@@ -12,7 +12,7 @@
 namespace fathom::schedule {
 
 struct BatchShape {
-  int64_t rows = 0;
+  int64_t rows = 0;  // sequences: of preferences two each
   int64_t length = 0;
   int64_t targets = 0;                                  // tokens that count for the loss
   std::vector<int64_t> document_lengths = {};           // packed: of the documents in the one row; empty: padded rows
@@ -44,6 +44,8 @@ void refuse_longer_texts(std::optional<int64_t> learned, const config::RunConfig
 // Of a run without data: rows of max_length tokens; for an encoder and decoder of sources and targets as long as the
 // run takes them. Throws UsageError where the model has no positions for them.
 BatchShape largest_batch(const arch::Run& run);
+// Likewise those of the reference's pass; none where the objective asks for no reference.
+std::vector<BatchShape> largest_reference(const arch::Run& run);
 // As many of them as a run's steps accumulate; of more than three the others between the first and the last are as one.
 StepShape accumulated(const config::RunConfig& config, const BatchShape& batch);
 // So many rows as long as the longest of these, each token of which counts that can.

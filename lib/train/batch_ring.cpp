@@ -52,6 +52,16 @@ std::vector<float> real_tokens_of(const data::Batch& batch) {
   return real;
 }
 
+// How many targets each row has; 1 of a row without any, by which its sum can be divided.
+std::vector<float> target_counts_of(const data::Batch& batch) {
+  std::vector<float> counts;
+  for (auto row = batch.targets.begin(); row != batch.targets.end(); row += batch.length) {
+    const int64_t count = batch.length - std::count(row, row + batch.length, data::kIgnored);
+    counts.push_back(static_cast<float>(std::max<int64_t>(1, count)));
+  }
+  return counts;
+}
+
 }  // namespace
 
 BatchRing::BatchRing(const BatchCapacity& capacity, const RingColumns& columns, at::Device device,
@@ -74,6 +84,10 @@ BatchRing::BatchRing(const BatchCapacity& capacity, const RingColumns& columns, 
   if (columns.padding && !columns.documents) {
     real_ = at::ones({kSlots, capacity.tokens}, options.dtype(at::kFloat));
     ledger.claim(real_, memory::Component::kFunctionality, "batch ring: padding");
+  }
+  if (columns.sequences > 0) {
+    of_rows_ = at::zeros({kSlots, kRowNumbers, columns.sequences}, options.dtype(at::kFloat));
+    ledger.claim(of_rows_, memory::Component::kFunctionality, "batch ring: numbers of sequences");
   }
   if (!columns.documents) return;
   positions_ = at::zeros({kSlots, capacity.tokens}, options.dtype(at::kInt));
@@ -135,6 +149,11 @@ DeviceBatch BatchRing::put(const data::Batch& batch) {
   }
   if (real_.defined()) {
     result.inputs.real_BS = fill(real_.select(0, slot), {batch.rows, batch.length}, real_tokens_of(batch));
+  }
+  if (of_rows_.defined()) {
+    const at::Tensor numbers = of_rows_.select(0, slot);
+    result.reference_B = fill(numbers.select(0, 0), {batch.rows}, batch.reference);
+    result.lengths_B = fill(numbers.select(0, 1), {batch.rows}, target_counts_of(batch));
   }
   if (!rows_.defined() || count == tokens) {
     result.targets_N = fill(targets_.select(0, slot), {tokens}, batch.targets);

@@ -15,6 +15,8 @@ struct DeviceBatch {
   model::Inputs inputs;
   at::Tensor rows_N;     // int64, of the B * S tokens those that count for the loss; undefined: all of them
   at::Tensor targets_N;  // int64, of these rows; data::kIgnored where there is no loss
+  at::Tensor reference_B,
+      lengths_B;  // FP32, of each row: data::Batch::reference, and targets; undefined: not asked for
   int64_t target_count = 0;
   int64_t token_count = 0;
 };
@@ -31,10 +33,12 @@ struct RingColumns {
   bool rows = false;       // the numbers of the rows that count
   bool documents = false;  // positions and borders of packed documents
   bool padding = false;    // which tokens are none, of padded rows, for routers
+  int64_t sequences = 0;   // at most, of which each has numbers of its own; 0: none has
 };
 
 class BatchRing {
  public:
+  static constexpr int64_t kRowNumbers = 2;
   static constexpr int64_t kSlots = 2;  // the micro-batch in use and the next one of the step
 
   // Room for kSlots batches, ids and targets as int64, those of sources with a byte for each that says whether it is
@@ -53,6 +57,7 @@ class BatchRing {
   at::Tensor source_, hidden_;       // [kSlots, capacity.source_tokens]; undefined without sources
   at::Tensor real_;                  // FP32, likewise, where routers ask
   at::Tensor positions_;             // int32, likewise, of packed batches
+  at::Tensor of_rows_;               // FP32 [kSlots, kRowNumbers, sequences]: references, targets
   at::Tensor borders_;               // int32 [kSlots, capacity.tokens + 1], of packed batches on CUDA
   int64_t next_ = 0;
 };

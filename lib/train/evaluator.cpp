@@ -2,6 +2,7 @@
 #include "train/evaluator.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <chrono>
@@ -45,6 +46,16 @@ class EvaluationProgress {
   bool shown_ = false;
 };
 
+std::optional<ops::PreferenceOptions> preference_options(const config::RunConfig& run) {
+  if (run.objective != config::Objective::kDpo) return std::nullopt;
+  return ops::PreferenceOptions{run.loss_type, run.beta, run.label_smoothing};
+}
+
+// In a batch of the run.
+int64_t most_rows(const config::RunConfig& run) {
+  return config::rows_of(run, std::max(run.per_device_train_batch_size, run.per_device_eval_batch_size));
+}
+
 }  // namespace
 
 void claim_workspaces(const Placement& placement) {
@@ -79,17 +90,29 @@ Evaluator::Evaluator(const arch::Run& run, const model::ModelOptions& options, c
     : placement_(placement),
       autocast_(autocast_type(run.precision)),
       loss_chunk_(run.config.loss_chunk_size),
+      rows_of_example_(config::row_of(run.config.objective).rows),
+      preferences_(preference_options(run.config)),
       model_(run.architecture, options),
       ring_(capacity,
             {.rows = run.config.loss_chunk_size > 0,
              .documents = run.config.packing,
-             .padding = run.architecture.router_aux_loss_coef > 0},
+             .padding = run.architecture.router_aux_loss_coef > 0,
+             .sequences = preferences_ ? most_rows(run.config) : 0},
             placement.device, *placement.ledger) {
   ops::use_tf32(run.config.tf32, placement.device);
 }
 
 at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale, double router_share) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
+  if (preferences_) {
+    const at::Tensor logps_B =
+        model_.sequence_logprobs(batch.inputs, batch.rows_N, batch.targets_N, loss_chunk_, gradient_scale);
+    ops::PreferenceLoss result =
+        ops::preference_loss(logps_B, batch.reference_B, batch.lengths_B, denominator, *preferences_);
+    numbers_K_ = std::move(result.numbers_K);
+    if (!at::GradMode::is_enabled()) row_logprobs_B_ = logps_B;
+    return result.loss;
+  }
   return model_.loss(batch.inputs, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale, true},
                      router_share);
 }
@@ -98,19 +121,49 @@ Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
   return evaluate(std::ssize(batches), [&](int64_t index) { return batches[static_cast<size_t>(index)]; });
 }
 
-Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop) {
+int64_t Evaluator::counted(const data::Batch& batch) const {
+  return preferences_ ? batch.rows / rows_of_example_ : batch.target_count;
+}
+
+std::span<const std::string_view> Evaluator::number_names() const {
+  if (!preferences_) return {};
+  return ops::kPreferenceNumbers;
+}
+
+report::Scalars Evaluator::named(const std::vector<double>& values, const std::string& prefix) const {
+  report::Scalars scalars;
+  for (size_t i = 0; i < values.size(); ++i) {
+    scalars.emplace_back(prefix + std::string(number_names()[i]), values[i]);
+  }
+  return scalars;
+}
+
+// What the last batch has beside its loss.
+void Evaluator::add_rows(Evaluation& result, std::vector<double>& sums) {
+  const at::Tensor numbers_K = take_numbers().cpu();
+  const at::Tensor rows_B = std::exchange(row_logprobs_B_, at::Tensor()).cpu();
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += numbers_K.const_data_ptr<float>()[i];
+  const float* rows = rows_B.const_data_ptr<float>();
+  result.row_logprobs.insert(result.row_logprobs.end(), rows, rows + rows_B.numel());
+}
+
+Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop,
+                               const char* what) {
   Evaluation result;
   const at::NoGradGuard no_gradients;
   model_.set_training(false);
   placement_.ledger->begin_phase(memory::Phase::kEvaluation);
-  EvaluationProgress progress("evaluating", count);
+  EvaluationProgress progress(what, count);
+  std::vector<double> sums(number_names().size());
   // By batches, so that several processes, each of which takes its share, add up in the order of one.
-  std::vector<double> losses(static_cast<size_t>(count)), targets(losses.size());
+  std::vector<double> losses(static_cast<size_t>(count)), targets(losses.size()), weights(losses.size());
   for (int64_t index = placement_.rank(); index < count; index += placement_.processes()) {
     claim_workspaces(placement_);
     const data::Batch batch = batch_at(index);
     losses[static_cast<size_t>(index)] = loss(put(batch), 1).item<double>();
     targets[static_cast<size_t>(index)] = static_cast<double>(batch.target_count);
+    weights[static_cast<size_t>(index)] = static_cast<double>(counted(batch));
+    if (preferences_) add_rows(result, sums);
     progress.done(index + 1);
     result.complete = !stop || !stop();
     if (!result.complete) break;
@@ -124,9 +177,13 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
     placement_.group->sum(losses);
     placement_.group->sum(targets);
   }
-  const double target_count = std::accumulate(targets.begin(), targets.end(), 0.0);
-  result.target_count = static_cast<int64_t>(target_count);
-  result.loss = std::accumulate(losses.begin(), losses.end(), 0.0) / std::max(1.0, target_count);
+  const auto total = [](const std::vector<double>& of_batches) {
+    return std::accumulate(of_batches.begin(), of_batches.end(), 0.0);
+  };
+  const double all = std::max(1.0, total(preferences_ ? weights : targets));
+  result.target_count = static_cast<int64_t>(total(targets));
+  result.loss = total(losses) / all;
+  for (const double sum : sums) result.numbers.push_back(sum / all);
   result.memory = label(placement_);
   return result;
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "arch/run.h"
@@ -13,6 +15,8 @@
 #include "ledger/cuda.h"
 #include "ledger/ledger.h"
 #include "model/decoder.h"
+#include "ops/preference_loss.h"
+#include "report/metrics.h"
 #include "train/batch_ring.h"
 #include "train/greedy.h"
 
@@ -36,9 +40,11 @@ void claim_workspaces(const Placement& placement);
 memory::Memory label(const Placement& placement);
 
 struct Evaluation {
-  double loss = 0;  // mean over target tokens, not over batches
+  double loss = 0;  // mean over target tokens, or preferences, not over batches
   int64_t target_count = 0;
-  bool complete = true;  // false: stopped early, the loss is of the batches so far
+  std::vector<double> numbers;      // of preferences: means of Evaluator::number_names
+  std::vector<float> row_logprobs;  // likewise, of each row, batch after batch
+  bool complete = true;             // false: stopped early, the loss is of the batches so far
   memory::Memory memory;
 };
 
@@ -68,20 +74,35 @@ class Evaluator {
   model::Decoder& model() { return model_; }
   // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
   // true the evaluation ends there, incomplete.
-  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr);
+  // what: for who waits.
+  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr,
+                      const char* what = "evaluating");
   Evaluation evaluate(std::span<const data::Batch> batches);
   // Likewise, a part of an evaluation: what the model answers to prompts_at(0) to prompts_at(count - 1).
   Answers answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop = nullptr);
   // Copies the batch into the ring.
   DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
+  // What a mean loss of the batch is a mean over: target tokens, or preferences.
+  int64_t counted(const data::Batch& batch) const;
+  // Of what the objective reports beside its loss; none: of nothing.
+  std::span<const std::string_view> number_names() const;
+  // These values of them under their names.
+  report::Scalars named(const std::vector<double>& values, const std::string& prefix = "") const;
+  // The sums of these over the batch of the last `loss`, FP32; undefined where there are none. Asked once.
+  at::Tensor take_numbers() { return std::move(numbers_K_); }
   // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
   // a chunk of loss_chunk_size rows. Its gradients are multiplied by gradient_scale. router_share: as Decoder::loss.
   at::Tensor loss(const DeviceBatch& batch, double denominator, double gradient_scale = 1, double router_share = 1);
 
  private:
+  void add_rows(Evaluation& result, std::vector<double>& sums);
+
   Placement placement_;
   std::optional<at::ScalarType> autocast_;
   int64_t loss_chunk_;
+  int64_t rows_of_example_;
+  std::optional<ops::PreferenceOptions> preferences_;  // unset: cross-entropy
+  at::Tensor numbers_K_, row_logprobs_B_;              // of the last batch; the latter of evaluations alone
   model::Decoder model_;
   BatchRing ring_;
 };

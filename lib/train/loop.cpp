@@ -19,6 +19,7 @@
 #include "train/agreement.h"
 #include "train/interrupt.h"
 #include "train/random_state.h"
+#include "train/reference.h"
 #include "train/resume.h"
 #include "train/run_state.h"
 #include "train/score.h"
@@ -93,23 +94,24 @@ class Loop {
   bool improved_ = false;              // by the evaluation after this step
   std::filesystem::path best_folder_;  // holds the checkpoint of the best evaluation
   RunResult result_;
+  Reference reference_;
   RunCheckpoints checkpoints_;
 };
 
 void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
   tell_others("loading");
   const auto seed = static_cast<uint64_t>(config_.seed);
-  if (config_.random_init) {
-    trainer_.model().initialise(seed);
-  } else {
-    trainer_.model().load(*inputs_.folder, seed);
-  }
+  model::Decoder& model = trainer_.model();
+  config_.random_init ? model.initialise(seed) : model.load(*inputs_.folder, seed);
   if (!config_.adapter_name_or_path.empty() && !resume) {
-    checkpoint::load_adapter(config_.adapter_name_or_path, trainer_.model());
+    checkpoint::load_adapter(config_.adapter_name_or_path, model);
   }
   at::manual_seed(seed + static_cast<uint64_t>(trainer_.placement().rank()));
   if (resume) restore(*resume);
   result_.memory.merge(trainer_.loaded());
+  reference_ =
+      reference_of_run(config_, inputs_, trainer_, {base_identity_, data_fingerprint_, validation_fingerprint_}, resume,
+                       stops_within(), result_.memory);
   if (group() == nullptr) return;
   group()->meet_after_files();
   group()->wait_at_most(std::chrono::seconds(config_.ddp_timeout));
@@ -118,11 +120,10 @@ void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
 void Loop::count_in_window(const StepResult& step) {
   counters_.window_steps += 1;
   if (!std::isfinite(step.loss)) return;  // of a step that was skipped
-  counters_.window_loss += step.loss * static_cast<double>(step.target_count);
-  counters_.window_router_loss += step.router_loss * static_cast<double>(step.target_count);
-  counters_.window_targets += step.target_count;
-  const bool clipped = !step.skipped && config_.max_grad_norm > 0 && step.gradient_norm > config_.max_grad_norm;
-  counters_.window_clipped += clipped ? 1 : 0;
+  counters_.add(step.counted, step.loss, step.router_loss, step.numbers);
+  if (!step.skipped && config_.max_grad_norm > 0 && step.gradient_norm > config_.max_grad_norm) {
+    ++counters_.window_clipped;
+  }
 }
 
 void Loop::take_step() {
@@ -130,7 +131,7 @@ void Loop::take_step() {
   tell_others("step " + std::to_string(counters_.step + 1));
   std::vector<data::Batch> batches;
   for (const std::vector<int64_t>& rows : schedule::share_of(config_, trainer_.placement().rank(), order_.next())) {
-    batches.push_back(schedule::batch_of(config_, inputs_.train, rows, schedule::padding_id(inputs_)));
+    batches.push_back(batch_beside(reference_.train, config_, inputs_.train, rows, schedule::padding_id(inputs_)));
   }
   // A step that is skipped does not move the schedule, as in transformers.
   const double rate =
@@ -162,24 +163,25 @@ void Loop::take_step() {
     metrics.step_seconds = seconds_since(start);
     metrics.live_bytes = trainer_.placement().ledger->live_bytes();
     metrics.peak_bytes = counters_.peak_bytes;
+    metrics.more = trainer_.evaluator().named(counters_.window_means());
     if (const auto scale = trainer_.loss_scale()) {
-      metrics.more = {{report::kLossScale, scale->value()}, {report::kSkippedSteps, scale->skipped_steps()}};
+      metrics.more.emplace_back(report::kLossScale, scale->value());
+      metrics.more.emplace_back(report::kSkippedSteps, scale->skipped_steps());
     }
     if (inputs_.architecture.router_aux_loss_coef > 0) {
       metrics.more.emplace_back("router_loss", counters_.window_mean(counters_.window_router_loss));
     }
     observer_.on_step({std::move(metrics), order_.total_steps(), step.token_count, logged});
   }
-  if (!logged) return;
-  counters_.begin_window();
+  if (logged) counters_.begin_window();
 }
 
 void Loop::evaluate() {
   const Clock::time_point start = Clock::now();
   const std::vector<std::vector<int64_t>> rows = schedule::evaluation_rows(config_, inputs_.validation);
   const auto batch_at = [&](int64_t index) {
-    return schedule::batch_of(config_, inputs_.validation, rows[static_cast<size_t>(index)],
-                              schedule::padding_id(inputs_));
+    return batch_beside(reference_.validation, config_, inputs_.validation, rows[static_cast<size_t>(index)],
+                        schedule::padding_id(inputs_));
   };
   tell_others("the evaluation after step " + std::to_string(counters_.step));
   const std::function<bool()> stop = stops_within();
@@ -208,7 +210,7 @@ void Loop::evaluate() {
   }
   if (observer_.on_evaluation) {
     observer_.on_evaluation({counters_.step, epoch(), evaluation.loss, evaluation.target_count, seconds_since(start),
-                             exact_match, rouge_l});
+                             exact_match, rouge_l, trainer_.evaluator().named(evaluation.numbers, "eval_")});
   }
 }
 

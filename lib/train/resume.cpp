@@ -342,7 +342,8 @@ schedule::Start start_of(const config::RunConfig& config, const schedule::RunInp
   const RunState state = run_state(*resume);
   return {.step = state.counters.step,
           .position = state.position,
-          .evaluation_due = state.evaluation_due && !inputs.validation.empty()};
+          .evaluation_due = state.evaluation_due && !inputs.validation.empty(),
+          .resumed = true};
 }
 
 }  // namespace fathom::train

@@ -57,6 +57,13 @@ Counters counters_of(const Json& state) {
   if (!member(state, "window_router_loss").is_null()) {
     counters.window_router_loss = number_at(state, "window_router_loss");
   }
+  if (const Json& numbers = member(state, "window_numbers"); !numbers.is_null()) {
+    if (!numbers.is_array()) refuse("window_numbers", "a list", numbers);
+    for (const Json& number : numbers) {
+      if (!number.is_number()) refuse("window_numbers", "numbers", number);
+      counters.window_numbers.push_back(number.get<double>());
+    }
+  }
   counters.window_targets = count_at(state, "window_targets");
   counters.window_steps = count_at(state, "window_steps");
   counters.window_clipped = count_at(state, "window_clipped");
@@ -112,8 +119,24 @@ double Counters::window_mean(double sum) const {
   return sum / static_cast<double>(window_targets);
 }
 
+std::vector<double> Counters::window_means() const {
+  std::vector<double> means;
+  for (const double sum : window_numbers) means.push_back(window_mean(sum));
+  return means;
+}
+
+void Counters::add(int64_t targets, double loss, double router_loss, const std::vector<double>& numbers) {
+  const auto weight = static_cast<double>(targets);
+  window_loss += loss * weight;
+  window_router_loss += router_loss * weight;
+  window_numbers.resize(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) window_numbers[i] += numbers[i] * weight;
+  window_targets += targets;
+}
+
 void Counters::begin_window() {
   window_loss = window_router_loss = 0;
+  window_numbers.clear();
   window_targets = window_steps = window_clipped = 0;
 }
 
@@ -129,6 +152,7 @@ Json to_json(const RunState& state) {
           {"peak_bytes", state.counters.peak_bytes},
           {"window_loss", state.counters.window_loss},
           {"window_router_loss", state.counters.window_router_loss},
+          {"window_numbers", state.counters.window_numbers},
           {"window_targets", state.counters.window_targets},
           {"window_steps", state.counters.window_steps},
           {"window_clipped", state.counters.window_clipped},

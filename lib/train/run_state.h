@@ -18,15 +18,19 @@ namespace fathom::train {
 // The counters of a run beyond its tensors.
 struct Counters {
   int64_t step = 0;
-  int64_t tokens = 0;             // of the run so far
-  int64_t peak_bytes = 0;         // likewise, the largest live bytes
-  double window_loss = 0;         // sum over the target tokens since the last logged step
-  double window_router_loss = 0;  // likewise, of what routers add
+  int64_t tokens = 0;                  // of the run so far
+  int64_t peak_bytes = 0;              // likewise, the largest live bytes
+  double window_loss = 0;              // sum over the target tokens, or preferences, since the last logged step
+  double window_router_loss = 0;       // likewise, of what routers add
+  std::vector<double> window_numbers;  // likewise, of Evaluator::number_names; empty: zeros
   int64_t window_targets = 0;
   int64_t window_steps = 0, window_clipped = 0;  // steps since the last logged one, and those that were clipped
 
   // Of a sum over the window's targets. Not a number where every step of it was skipped.
   double window_mean(double sum) const;
+  std::vector<double> window_means() const;  // of window_numbers
+  // A step's means, over so many targets.
+  void add(int64_t targets, double loss, double router_loss, const std::vector<double>& numbers);
   double clipped_share() const { return static_cast<double>(window_clipped) / static_cast<double>(window_steps); }
   void begin_window();
 };

@@ -176,7 +176,7 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
 
 // What result and micro_batches say of this process becomes what they are of all.
 void Trainer::count_for_all(StepResult& result, int64_t& micro_batches) const {
-  int64_t* const counts[] = {&result.target_count, &result.token_count, &micro_batches};
+  int64_t* const counts[] = {&result.counted, &result.token_count, &micro_batches};
   std::vector<double> numbers;
   for (const int64_t* count : counts) numbers.push_back(static_cast<double>(*count));
   placement_.group->sum(numbers);
@@ -197,7 +197,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   StepResult result;
   clock_.begin_step();
   for (const data::Batch& batch : micro_batches) {
-    result.target_count += batch.target_count;
+    result.counted += evaluator_->counted(batch);
     result.token_count += batch.token_count;
   }
   auto micro_batches_of_all = static_cast<int64_t>(micro_batches.size());
@@ -214,6 +214,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   const double router_share = 1 / static_cast<double>(micro_batches_of_all);
   const int64_t most = std::max(config_.gradient_accumulation_steps, std::ssize(micro_batches));
   LossSum losses(placement_.group, most), of_routers(placement_.group, most);
+  at::Tensor numbers_K;  // sums
   DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
   if (micro_batches.empty()) gradients_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {
@@ -221,10 +222,13 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
     if (i + 1 == micro_batches.size()) gradients_->expect_last();
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
-      losses.add(accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)), router_share,
+      losses.add(accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.counted)), router_share,
                             round_of(static_cast<int64_t>(i))));
       if (const at::Tensor of_router = model().take_router_loss(); of_router.defined()) {
         of_routers.add(of_router, router_share);
+      }
+      if (const at::Tensor of_batch_K = evaluator_->take_numbers(); of_batch_K.defined()) {
+        numbers_K = numbers_K.defined() ? numbers_K.add_(of_batch_K) : of_batch_K;
       }
     });
   }
@@ -238,6 +242,12 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   begin(memory::Phase::kOptimizerStep);
   const auto read_losses = [&] {
     result.loss = losses.take_total(micro_batches_of_all);
+    if (const at::Tensor sums_K = std::exchange(numbers_K, at::Tensor()); sums_K.defined()) {
+      const at::Tensor here_K = sums_K.cpu();
+      for (int64_t i = 0; i < here_K.numel(); ++i) {
+        result.numbers.push_back(here_K.const_data_ptr<float>()[i] / static_cast<double>(result.counted));
+      }
+    }
     if (model().architecture().router_aux_loss_coef == 0) return;
     result.router_loss = of_routers.take_total(micro_batches_of_all);
   };

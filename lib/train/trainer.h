@@ -20,13 +20,14 @@
 namespace fathom::train {
 
 struct StepResult {
-  double loss = 0;           // mean over the step's target tokens, with router_loss
-  double router_loss = 0;    // mean of what routers add in each micro-batch
-  double gradient_norm = 0;  // before clipping
-  bool skipped = false;      // gradients overflowed: nothing was updated, and the loss scale is halved
-  int64_t target_count = 0;
-  int64_t token_count = 0;  // without padding
-  memory::Memory memory;    // of this step alone
+  double loss = 0;              // mean over the step's target tokens, with router_loss, or over its preferences
+  double router_loss = 0;       // mean of what routers add in each micro-batch
+  double gradient_norm = 0;     // before clipping
+  bool skipped = false;         // gradients overflowed: nothing was updated, and the loss scale is halved
+  int64_t counted = 0;          // what the loss is a mean over
+  std::vector<double> numbers;  // means of Evaluator::number_names over the same
+  int64_t token_count = 0;      // without padding
+  memory::Memory memory;        // of this step alone
 };
 
 // What a config whose products are in FP16 can say for BF16 in its place.
@@ -60,15 +61,16 @@ class Trainer {
 
   // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared; of several processes
   // each gives its own micro-batches, of which there may be none, and the result is that of all. The loss of a
-  // micro-batch is its sum over target tokens divided by the target tokens of the whole step, with its share of the
-  // mean of what routers add in each. Where the loss or the gradient norm is not finite, the step is skipped while a
-  // loss scale can be lowered; else Error is thrown, before the weights are touched (with optimizer_in_backward after
+  // micro-batch is its sum over target tokens, or preferences, divided by those of the whole step, with its share of
+  // the mean of what routers add in each. Where the loss or the gradient norm is not finite, the step is skipped while
+  // a loss scale can be lowered; else Error is thrown, before the weights are touched (with optimizer_in_backward after
   // it), naming where it was first seen. before_update: called before the first weight or optimizer state changes.
   // of_all: where the other processes are only played, how many micro-batches all have; 0: as many each as this one.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
                   const std::function<void()>& before_update = nullptr, int64_t of_all = 0);
-  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr) {
-    return evaluator_->evaluate(count, batch_at, stop);
+  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr,
+                      const char* what = "evaluating") {
+    return evaluator_->evaluate(count, batch_at, stop, what);
   }
   Evaluation evaluate(std::span<const data::Batch> batches) { return evaluator_->evaluate(batches); }
   Answers answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop = nullptr) {

@@ -79,12 +79,11 @@ TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
                           "max_samples",
                           "special_tokens",
                           "save_only_model",
-                          "stage",
                           "do_train",
                           "overwrite_output_dir",
                           "trust_remote_code",
                           "fsdp_version",
-                          "rl"}) {
+                          "rlhf"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
   }
@@ -140,9 +139,11 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"target_modules: q_proj,v_proj , o_proj", "write [q_proj,v_proj,o_proj]"},
       {"target_modules: [q_proj v_proj]", "got 'q_proj v_proj' in the list; put commas between: [q_proj,v_proj]"},
       {"modules_to_save: embed_tokens lm_head", "write [embed_tokens,lm_head]"},
-      {"method: dpo", "one of full, lora, got 'dpo'; there is no training on preferences"},
-      {"method: GRPO", "there is no training on preferences"},
-      {"dataset_format: dpo", "there is no training on preferences"},
+      {"method: dpo", "one of full, lora, got 'dpo'; of preferences DPO alone is trained: write full or lora, and obj"},
+      {"method: GRPO", "of preferences DPO alone is trained"},
+      {"dataset_format: dpo", "write preference, and objective: dpo"},
+      {"objective: kto", "one of sft, dpo, got 'kto'; not supported; of preferences dpo alone is"},
+      {"objective: ipo", "write dpo, and loss_type: ipo"},
       {"lr_scheduler_type: cosine_with_restarts", "not supported; write cosine"},
       {"lr_scheduler_type: polynomial", "not supported; write linear"},
       {"lr_scheduler_type: cosin", "got 'cosin'; write cosine"},

@@ -345,6 +345,28 @@ std::vector<MatrixRun> memory_matrix(uint64_t seed) {
   return runs;
 }
 
+std::optional<MatrixRun> of_preferences(MatrixRun run) {
+  if (run.architecture.encoder || run.config.packing) return std::nullopt;
+  constexpr std::array kTypes = {config::LossType::kSigmoid, config::LossType::kHinge, config::LossType::kIpo,
+                                 config::LossType::kRobust};
+  run.config.objective = config::Objective::kDpo;
+  run.config.loss_type =
+      kTypes[static_cast<size_t>(run.config.max_length + run.config.per_device_train_batch_size) % kTypes.size()];
+  run.config.lora_dropout = 0;
+  run.architecture.router_aux_loss_coef = run.architecture.dropout = run.architecture.inner_dropout = 0;
+  const auto double_rows = [](std::vector<schedule::BatchShape>& batches) {
+    for (schedule::BatchShape& batch : batches) {
+      batch.rows *= 2;
+      batch.targets = std::min(2 * batch.targets, batch.rows * (batch.length - 1));
+    }
+  };
+  for (schedule::StepShape& step : run.steps) double_rows(step);
+  double_rows(run.evaluations);
+  for (const schedule::StepShape& step : run.steps) run.reference.push_back(step.front());
+  run.name += "_preferences";
+  return run;
+}
+
 std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count) {
   std::vector<MatrixRun> runs = memory_matrix();
   SplitMix64 random(seed);

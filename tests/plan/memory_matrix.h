@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct MatrixRun {
   arch::Architecture architecture;
   std::vector<schedule::StepShape> steps;         // in order; one reaches the most rows (or documents) and length
   std::vector<schedule::BatchShape> evaluations;  // of one pass, in order; empty: none
+  std::vector<schedule::BatchShape> reference;    // likewise, of the reference's pass before the first step
 };
 
 // At least 200 runs, of one seed always the same ones: a covering design drawn from it. Any two levels of two axes
@@ -33,6 +35,11 @@ std::vector<MatrixRun> memory_matrix(uint64_t seed = kMatrixSeed);
 
 // `count` different runs of the matrix, drawn from `seed`, in the order of the matrix.
 std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count);
+
+// The run with as many preferences as it had samples, each of two rows, and a reference's pass over the shapes of its
+// steps, without what preferences do not have: dropout, routers' share of the loss. Unset where rows are
+// packed and for an encoder and decoder.
+std::optional<MatrixRun> of_preferences(MatrixRun run);
 
 // The axes, for whoever checks or describes the design: names of the levels, and the level that each run has.
 struct MatrixAxis {

@@ -77,6 +77,19 @@ TEST(AnalyticSample, FollowsTheDryRunOnTheCpu) {
   expect_close(std::move(errors));
 }
 
+TEST(AnalyticSample, FollowsTheDryRunOfPreferences) {
+  std::vector<Error> errors;
+  for (const plan::testing::MatrixRun& plain : analytic_sample(fathom::testing::seed(), kCount)) {
+    const auto run = plan::testing::of_preferences(plain);
+    if (!run) continue;
+    plan::Target target = cpu_target();
+    target.threads = run->config.num_threads;
+    target.attention_kernel = attention_kernel(arch::resolve(run->config, run->architecture), phantom::device());
+    errors.push_back(error_of(*run, target, predict(*run)));
+  }
+  expect_close(std::move(errors));
+}
+
 // The runs of the matrix that can, with their updates in the backward pass: what there is of gradients then.
 TEST(AnalyticSample, KnowsUpdatesInTheBackwardPass) {
   for (plan::testing::MatrixRun& run : plan::testing::sample_of_matrix(/*seed=*/5, 120)) {

@@ -172,10 +172,11 @@ void add(std::vector<Figure>& figures, const memory::ComponentBytes& bytes, cons
 
 plan::Workload workload_of(const plan::testing::MatrixRun& run) {
   schedule::Schedule schedule = schedule::imagined_schedule(
-      schedule::maximal_shapes(run.steps, schedule::kernel_traits(run.architecture)), run.evaluations);
+      schedule::maximal_shapes(run.steps, schedule::kernel_traits(run.architecture)), run.evaluations, run.reference);
   if (!run.evaluations.empty()) {
     if (run.config.eval_strategy == config::Cadence::kNo) schedule.events.pop_back();
-    if (run.config.eval_on_start) schedule.events.insert(schedule.events.begin(), schedule::Schedule::kEvaluation);
+    const auto first_step = schedule.events.begin() + (run.reference.empty() ? 0 : 1);
+    if (run.config.eval_on_start) schedule.events.insert(first_step, schedule::Schedule::kEvaluation);
   }
   return plan::make_workload(arch::resolve(run.config, run.architecture), std::move(schedule));
 }
@@ -206,6 +207,10 @@ memory::Memory play(const plan::testing::MatrixRun& run, const train::Placement&
     const auto batches = random_batches(run.evaluations, run.architecture.vocab_size, random);
     add_stage(trainer.evaluate(batches).memory);
   };
+  if (!run.reference.empty()) {
+    const auto batches = random_batches(run.reference, run.architecture.vocab_size, random);
+    add_stage(trainer.evaluate(batches).memory);
+  }
   if (run.config.eval_on_start) evaluate();
   for (const schedule::StepShape& step : run.steps) {
     add_stage(trainer.step(random_batches(step, run.architecture.vocab_size, random), run.config.learning_rate).memory);

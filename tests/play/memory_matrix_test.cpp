@@ -17,6 +17,19 @@ TEST(MemoryMatrix, ASampleIsPredictedToTheByte) {
   }
 }
 
+TEST(MemoryMatrix, PreferencesArePredictedToTheByte) {
+  int played = 0;
+  for (const plan::testing::MatrixRun& plain : draw_sample()) {
+    const auto run = plan::testing::of_preferences(plain);
+    if (!run) continue;
+    const memory::Memory dry = predict(*run), real = measure(*run);
+    const std::vector<std::string> found = differences(dry, real);
+    if (!found.empty()) ADD_FAILURE() << run->name << ": " << found.size() << " figures differ\n  " << found.front();
+    ++played;
+  }
+  EXPECT_GT(played, 10);
+}
+
 TEST(MemoryMatrix, KernelScratchOfASampleIsBounded) {
   if (!phantom::kernel_scratch_was_measured_here()) {
     GTEST_SKIP() << "kernel scratch has not been measured on this processor's instruction set";

@@ -2,9 +2,9 @@
 #include "tests/random/draw_keys.h"
 
 #include <algorithm>
-#include <regex>
 
 #include "tests/random/draw_model.h"
+#include "tests/random/draw_targets.h"
 
 namespace fathom::random {
 namespace {
@@ -13,12 +13,6 @@ using Words = std::vector<std::string>;
 using Value = std::optional<std::string>;
 
 std::string text_of(bool flag) { return flag ? "true" : "false"; }
-std::string list_of(const Words& words) {
-  std::string list;
-  for (const std::string& word : words) list += (list.empty() ? "[" : ", ") + word;
-  return list + "]";
-}
-
 // A flag that is given, on or off, where it may be.
 Value flag(Draft& draft, double share, bool may) {
   if (!may) return std::nullopt;
@@ -28,72 +22,6 @@ Value flag(Draft& draft, double share, bool may) {
 
 Value maybe(Draft& draft, double share, const Words& words) {
   return draft.dice.chance(share) ? Value(draft.dice.one_of(words)) : std::nullopt;
-}
-
-Words some_of(const Words& words, double share, Dice& dice) {
-  Words some;
-  for (const std::string& word : words) {
-    if (dice.chance(share)) some.push_back(word);
-  }
-  return some;
-}
-
-// A regular expression of whole names, as PEFT has it: '.*\.(q_proj|v_proj)'.
-std::string pattern_of(const Words& words) {
-  std::string pattern = "'.*\\.(";
-  for (const std::string& word : words) pattern += (&word == &words.front() ? "" : "|") + word;
-  return pattern + ")'";
-}
-
-// Of experts the gate and up projections, which are one matrix, are named together, and nothing is dropped.
-Value draw_expert_targets(Draft& draft) {
-  const bool drops = !draft.is("lora_dropout", "0") && !draft.rarely();
-  if (!drops && draft.dice.chance(0.3)) return "all-linear";
-  Words some = some_of({"q_proj", "k_proj", "v_proj", "o_proj"}, 0.4, draft.dice);
-  if (draft.is_granite()) return some.empty() ? std::nullopt : Value(list_of(some));
-  if (!drops && draft.dice.chance(0.4)) some.insert(some.end(), {"gate_proj", "up_proj"});
-  if (!drops && draft.dice.chance(0.3)) some.emplace_back("down_proj");
-  return some.empty() ? std::nullopt : Value(list_of(some));
-}
-
-Value draw_target_parameters(Draft& draft) {
-  if (!draft.lora() || (!draft.has_experts() && !draft.rarely())) return std::nullopt;
-  if (draft.dice.chance(0.6) || (!draft.is("lora_dropout", "0") && !draft.rarely())) return std::nullopt;
-  const Words some =
-      some_of({"experts.gate_up_proj", "experts.down_proj", draft.is_granite() ? "router.weight" : "gate.weight"}, 0.5,
-              draft.dice);
-  return some.empty() ? std::nullopt : Value(list_of(some));
-}
-
-Value draw_target_modules(Draft& draft) {
-  if (!draft.lora() || draft.dice.chance(0.35)) return std::nullopt;
-  if (draft.has_experts()) return draw_expert_targets(draft);
-  if (draft.dice.chance(0.4)) return "all-linear";
-  const Words some = some_of(projections_of(draft.run.model), 0.4, draft.dice);
-  if (some.empty()) return std::nullopt;
-  return draft.dice.chance(0.2) ? pattern_of(some) : list_of(some);
-}
-
-// Modules without an adapter; of codes none can be trained.
-Value draw_modules_to_save(Draft& draft) {
-  if (!draft.lora() || draft.dice.chance(0.65)) return std::nullopt;
-  const bool in_fp16 = draft.stored() == "float16" || (draft.is("dtype", "null") && draft.is("fp16", "true"));
-  if (in_fp16 && !draft.rarely()) return std::nullopt;
-  Words some = some_of(draft.encodes()   ? Words{"shared", "lm_head", "layer_norm", "final_layer_norm",
-                                               "SelfAttention.relative_attention_bias"}
-                       : draft.is_gpt2() ? Words{"wte", "wpe", "ln_1", "ln_2", "ln_f", "lm_head"}
-                                         : Words{"embed_tokens", "lm_head", "norm"},
-                       0.5, draft.dice);
-  const std::string& targets = draft.run.value("target_modules");
-  const bool may_projections = !draft.quantized() && !draft.has_experts() && !draft.is_gpt2();
-  if (may_projections && targets != "all-linear") {
-    const std::string adapted =
-        targets == "null" ? (draft.encodes() ? "[q, v]" : "[q_proj, v_proj, qkv_proj]") : targets;
-    for (const std::string& name : some_of(projections_of(draft.run.model), 0.15, draft.dice)) {
-      if (!std::regex_search(adapted, std::regex("\\b" + name + "\\b"))) some.push_back(name);
-    }
-  }
-  return some.empty() ? std::nullopt : Value(list_of(some));
 }
 
 Value draw_dtype(Draft& draft) {
@@ -134,7 +62,15 @@ Value draw_qat(Draft& draft) {
   return draft.dice.one_of<std::string>({"int8", "int8", "none"});
 }
 
+// Of a decoder, whose samples are texts.
+Value draw_objective(Draft& draft) {
+  const bool may = draft.run.tokenizer && !draft.encodes() && draft.run.model.value("router_aux_loss_coef", 0.0) == 0;
+  if (!may && !draft.rarely()) return maybe(draft, 0.1, {"sft"});
+  return maybe(draft, 0.5, {"dpo", "dpo", "dpo", "sft"});
+}
+
 Value draw_format(Draft& draft) {
+  if (draft.dpo()) return maybe(draft, 0.5, {"preference", "preference", "auto"});
   const bool bytes = draft.run.tokenizer;
   if (!bytes || draft.dice.chance(0.3)) return maybe(draft, 0.6, {"input_ids", "input_ids", "auto"});
   Words formats = {"prompt_completion"};
@@ -155,6 +91,7 @@ Value draw_accumulation(Draft& draft) {
 
 // Two or three train, each of which the program starts; of many only the plan of one is made.
 Value draw_processes(Draft& draft) {
+  if (draft.dpo() && !draft.rarely()) return maybe(draft, 0.05, {"1"});
   if (draft.reach == Reach::kNear || (!draft.run.planned && draft.run.train.size() < 20))
     return maybe(draft, 0.05, {"1"});
   if (!draft.run.planned) return maybe(draft, 0.2, {"1", "2", "3"});
@@ -251,6 +188,19 @@ const std::vector<KeyDraw>& key_draws() {
          if (!draft.run.quantized.empty()) return Value("lora");
          return maybe(draft, 0.55, {"lora", "lora", "lora", "lora", "full"});
        }},
+      {"objective", draw_objective},
+      {"beta",
+       [](Draft& draft) {
+         return draft.dpo() ? maybe(draft, 0.5, {"0.01", "0.1", "2"}) : std::nullopt;
+       }},
+      {"loss_type",
+       [](Draft& draft) {
+         return draft.dpo() ? maybe(draft, 0.7, {"sigmoid", "hinge", "ipo", "robust"}) : std::nullopt;
+       }},
+      {"label_smoothing",
+       [](Draft& draft) {
+         return draft.is("loss_type", "robust") ? maybe(draft, 0.8, {"0", "0.1", "0.4"}) : std::nullopt;
+       }},
       {"optim",
        [](Draft& draft) {
          return maybe(draft, 0.6, {"adamw", "adamw_8bit", "adamw_bf16", "sgd", "adafactor", "lion"});
@@ -329,7 +279,8 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"lora_dropout",
        [](Draft& draft) {
-         return draft.lora() && draft.is("qat", "none") ? maybe(draft, 0.3, {"0.1", "0.5"}) : std::nullopt;
+         const bool may = draft.lora() && draft.is("qat", "none") && (!draft.dpo() || draft.rarely());
+         return may ? maybe(draft, 0.3, {"0.1", "0.5"}) : std::nullopt;
        }},
       {"use_rslora", [](Draft& draft) { return flag(draft, 0.3, draft.lora()); }},
       {"target_modules", draw_target_modules},
@@ -340,15 +291,17 @@ const std::vector<KeyDraw>& key_draws() {
       {"dataset_format", draw_format},
       {"max_length",
        [](Draft& draft) {
-         return Value(
-             std::to_string(draft.dice.chance(0.8) ? draft.longest : std::max<int64_t>(3, draft.longest * 2 / 3)));
+         return Value(std::to_string(draft.dice.chance(0.8) ? draft.longest
+                                     : draft.longest < 10   ? 4
+                                                            : draft.longest * 2 / 3));
        }},
       {"max_target_length",
        [](Draft& draft) {
          if (!draft.encodes()) return maybe(draft, 0.05, {"0"});
          return maybe(draft, 0.6, {"0", "1", "5", "40", std::to_string(draft.longest)});
        }},
-      {"packing", [](Draft& draft) { return flag(draft, 0.2, !draft.attends_by_scores() || draft.rarely()); }},
+      {"packing",
+       [](Draft& draft) { return flag(draft, 0.2, (!draft.attends_by_scores() && !draft.dpo()) || draft.rarely()); }},
       {"pad_to_multiple_of",
        [](Draft& draft) {
          if (draft.is("packing", "true")) return Value();
@@ -357,13 +310,16 @@ const std::vector<KeyDraw>& key_draws() {
       {"cuda_graphs",
        [](Draft& draft) {
          const bool differs =
-             draft.is("packing", "true") || draft.encodes() || draft.has_experts() || draft.of_several();
+             draft.is("packing", "true") || draft.encodes() || draft.has_experts() || draft.of_several() || draft.dpo();
          return flag(draft, 0.3, draft.on_gpu() && (!differs || draft.rarely()));
        }},
       {"shuffle",
        [](Draft& draft) { return draft.dice.chance(0.25) ? Value(text_of(draft.dice.chance(0.1))) : std::nullopt; }},
       {"group_by_length",
-       [](Draft& draft) { return flag(draft, 0.25, !draft.is("packing", "true") && !draft.is("shuffle", "false")); }},
+       [](Draft& draft) {
+         const bool may = !draft.is("packing", "true") && !draft.is("shuffle", "false") && !draft.dpo();
+         return flag(draft, 0.25, may || draft.rarely());
+       }},
       {"completion_only_loss",
        [](Draft& draft) {
          const bool has = draft.is("dataset_format", "prompt_completion") || draft.is("dataset_format", "alpaca");

@@ -76,9 +76,10 @@ TEST(Draw, ReachesFromTheLeastToTheMostThatAMachinePlays) {
     of_several += run.of_several() && !run.planned ? 1 : 0;
     most_lines = std::max<int64_t>(most_lines, std::ssize(run.train));
     const auto number_of = [&](const char* key) { return static_cast<int64_t>(std::stoll(run.value(key))); };
-    longest_step =
-        std::max(longest_step, std::min<int64_t>(number_of("gradient_accumulation_steps"),
-                                                 std::ssize(run.train) / number_of("per_device_train_batch_size")));
+    longest_step = std::max(
+        longest_step,
+        std::min<int64_t>(number_of("gradient_accumulation_steps"),
+                          std::ssize(run.train) / std::max<int64_t>(1, number_of("per_device_train_batch_size"))));
     for (const auto& [key, value] : run.keys) {
       given.insert(key + ": " + value);
       if (!config::find_key(key)->type.starts_with("whole number")) continue;

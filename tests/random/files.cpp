@@ -97,9 +97,18 @@ Json pair_of(const RandomRun& run, const Sample& sample, Dice& dice) {
   return {{"input_ids", ids}, {"labels", labels}};
 }
 
+// Two answers, the longer of which makes the sample as long as it is.
+Json preference_of(const Sample& sample, Dice& dice) {
+  const int64_t ours = sample.length - 1, said = std::clamp<int64_t>(sample.counted, 1, std::max<int64_t>(1, ours - 1));
+  std::string longer = letters(said, dice), shorter = letters(dice.between(1, said), dice);
+  if (dice.chance(0.5)) std::swap(longer, shorter);
+  return {{"prompt", letters(std::max<int64_t>(1, ours - said), dice)}, {"chosen", longer}, {"rejected", shorter}};
+}
+
 // Of about as many tokens as the sample says, what the format writes between included.
 Json line_of(const RandomRun& run, const Sample& sample, Dice& dice) {
   const std::string& format = run.value("dataset_format");
+  if (run.is("objective", "dpo")) return preference_of(sample, dice);
   const bool is_pair = format == "prompt_completion" || format == "alpaca" || format == "input_ids" || format == "auto";
   if (run.encodes() && is_pair) return pair_of(run, sample, dice);
   const int64_t ours = sample.length - written_around(format);
@@ -136,9 +145,10 @@ std::string joined(const std::vector<std::string>& lines, size_t begin, size_t e
 // Of a run that makes the adapter which this one continues: one step of the same adapters, on the CPU.
 std::string adapter_yaml(const RandomRun& run) {
   std::string yaml = "output_dir: adapter\ndevice: cpu\nmax_steps: 1\nsave_strategy: \"no\"\n";
-  for (const char* key : {"model_name_or_path", "random_init", "method", "lora_r", "lora_alpha", "use_rslora",
-                          "target_modules", "target_parameters", "modules_to_save", "load_in_8bit", "load_in_4bit",
-                          "load_in_fp8", "train_file", "dataset_format", "max_length", "max_target_length"}) {
+  for (const char* key :
+       {"model_name_or_path", "random_init", "method", "lora_r", "lora_alpha", "use_rslora", "target_modules",
+        "target_parameters", "modules_to_save", "load_in_8bit", "load_in_4bit", "load_in_fp8", "objective",
+        "train_file", "dataset_format", "max_length", "max_target_length"}) {
     if (run.keys.contains(key)) yaml += std::string(key) + ": " + run.keys.at(key) + "\n";
   }
   return yaml;

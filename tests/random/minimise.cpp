@@ -59,7 +59,8 @@ class Minimiser {
     return try_change([](RandomRun& run) {
              run.tokenizer = false;
              run.added_tokens = 0;
-             for (const char* key : {"dataset_format", "completion_only_loss", "assistant_only_loss"})
+             for (const char* key : {"dataset_format", "completion_only_loss", "assistant_only_loss", "objective",
+                                     "beta", "loss_type", "label_smoothing"})
                run.keys.erase(key);
            }) ||
            changed;

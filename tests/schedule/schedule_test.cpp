@@ -64,6 +64,35 @@ TEST(Schedule, HasNoEvaluationThatNeverComes) {
   EXPECT_TRUE(schedule.evaluation_order.empty());
 }
 
+// A pass of the model as it is over all data, two rows for each preference; not again where a run goes on.
+TEST(Schedule, BeginsWithTheReferenceOfPreferences) {
+  config::RunConfig config = in_order(1, 1);
+  config.objective = config::Objective::kDpo;
+  config.per_device_eval_batch_size = 2;
+  data::Dataset train = dataset_of({3, 4, 9, 5, 3, 3}), validation = dataset_of({4, 4});
+  train.set_rows_of_example(2);
+  validation.set_rows_of_example(2);
+  const auto of = [&](const Start& start, int64_t played) {
+    return make_schedule(arch::resolve(config, architecture_with(0)), train, validation, start, played);
+  };
+  const Schedule schedule = of({}, kAll);
+  EXPECT_EQ(schedule.steps, (std::vector<StepShape>{{{2, 4, 5}}, {{2, 9, 12}}, {{2, 3, 4}}}));
+  EXPECT_EQ(schedule.evaluation, (std::vector<BatchShape>{{4, 9, 17}, {2, 3, 4}, {2, 4, 6}}));
+  EXPECT_THAT(schedule.reference_order, ElementsAre(0, 1, 2));
+  EXPECT_TRUE(schedule.evaluation_order.empty());
+  EXPECT_THAT(schedule.events, ElementsAre(Schedule::kReference, 0, 1, 2));
+  EXPECT_EQ(schedule.extent.tokens, 36);
+  EXPECT_EQ(of({}, 1).events.front(), Schedule::kReference);
+  const Schedule rest = of({.step = 2, .position = {.index = 2}, .resumed = true}, kAll);
+  EXPECT_TRUE(rest.evaluation.empty());
+  EXPECT_THAT(rest.events, ElementsAre(0));
+
+  config.eval_strategy = config::Cadence::kEpoch;
+  const Schedule evaluated = of({}, kAll);
+  EXPECT_THAT(evaluated.evaluation_order, ElementsAre(3));
+  EXPECT_THAT(evaluated.events, ElementsAre(Schedule::kReference, 0, 1, 2, Schedule::kEvaluation));
+}
+
 TEST(Schedule, BeginsWhereACheckpointLeftTheRun) {
   const config::RunConfig config = in_order(1, 2);
   const data::Dataset data = dataset_of({3, 4, 5});

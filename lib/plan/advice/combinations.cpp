@@ -63,8 +63,8 @@ Combination Combinations::combination(const std::vector<std::string>& techniques
   result.change = update_change(question_.run.config, run.config);
   result.host_bytes = offloaded_bytes(run);
   if (longest_.empty()) longest_ = question_.workload_of(run).steps;
-  const schedule::BatchShape micro_batch =
-      schedule::batch_of_longest(run.config.per_device_train_batch_size, longest_, run.config.packing);
+  const schedule::BatchShape micro_batch = schedule::batch_of_longest(
+      config::rows_of(run.config, run.config.per_device_train_batch_size), longest_, run.config.packing);
   const schedule::StepShape step(run.config.gradient_accumulation_steps, micro_batch);
   result.arithmetic = estimate_arithmetic(run, step);
   result.tokens = run.config.gradient_accumulation_steps * micro_batch.rows * micro_batch.length;

@@ -69,10 +69,11 @@ Workload workload_with(Workload workload, const RunConfig& to) {
   };
   workload.capacity_tokens = workload.capacity_source_tokens = 0;
   for (schedule::StepShape& step : workload.steps) {
-    for (schedule::BatchShape& batch : step) cut(batch, to.per_device_train_batch_size);
+    for (schedule::BatchShape& batch : step) cut(batch, config::rows_of(to, to.per_device_train_batch_size));
     if (step.size() == 1 && to.gradient_accumulation_steps > 1) step.push_back(step.front());
   }
-  for (schedule::BatchShape& batch : workload.evaluations) cut(batch, to.per_device_eval_batch_size);
+  for (schedule::BatchShape& batch : workload.evaluations)
+    cut(batch, config::rows_of(to, to.per_device_eval_batch_size));
   return workload;
 }
 
@@ -117,9 +118,9 @@ class Remedies {
 
  private:
   schedule::StepShape step_of(const RunConfig& run) const {
-    return schedule::StepShape(
-        run.gradient_accumulation_steps,
-        schedule::batch_of_longest(run.per_device_train_batch_size, workload_.steps, run.packing));
+    return schedule::StepShape(run.gradient_accumulation_steps,
+                               schedule::batch_of_longest(config::rows_of(run, run.per_device_train_batch_size),
+                                                          workload_.steps, run.packing));
   }
 
   double operations(const arch::Run& run) const {

@@ -43,10 +43,8 @@ class Walk {
       std::vector<BatchOperators>& batches = steps_.emplace_back();
       for (const schedule::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
     }
-    for (const schedule::BatchShape& batch : workload.evaluations)
-      evaluations_.push_back(operators.of_batch(batch, /*gradients=*/false));
-    for (const schedule::AnswerShape& answers : workload.schedule.answers)
-      evaluations_.push_back(operators.of_answers(answers));
+    for (const auto& batch : workload.evaluations) evaluations_.push_back(operators.of_batch(batch, false));
+    for (const auto& answers : workload.schedule.answers) evaluations_.push_back(operators.of_answers(answers));
   }
 
   // Once for the figures, and once more for what is alive at the largest instant.
@@ -177,9 +175,11 @@ class Walk {
       if (&moment == &batch.head.footprint.forward.back()) hold(its, batch.head.gradients, 0);
       instant({"forward pass", "the loss"}, {&moment});
     }
-    if (later && !batch.head_waits) release(made_, made);
+    const bool adds = later && !batch.head_waits;
+    if (adds && !batch.head.makes_gradients_late) release(made_, made);
     release(kept_, copies);
     for (const Tensors& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
+    if (adds) release(made_, made);
     end();  // of the head
     const Beside last{.of_input = &batch.stack_of(layers).stream_gradient};
     if (!batch.head_waits) update(batch.head, made, 0, last);

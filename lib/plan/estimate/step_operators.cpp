@@ -208,7 +208,13 @@ void StepOperators::add_head(const schedule::BatchShape& shape, const footprint:
   head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
   head.gradients = head.input_needs_gradient || head.trained;
   head.capped = run_.architecture.head_softcap > 0;
-  result.head = {"the loss", footprint::head_loss_footprint(step, head), {}, {}};
+  const bool of_sequences = run_.config.objective != config::Objective::kSft;
+  result.head = {
+      "the loss",
+      of_sequences ? footprint::logprobs_footprint(step, head, shape.rows) : footprint::head_loss_footprint(step, head),
+      {},
+      {}};
+  result.head.makes_gradients_late = of_sequences;
 }
 
 // Of parameters of no layer, by the operator whose backward pass makes them.

@@ -18,7 +18,8 @@ struct Operator {
   footprint::Tensors made_with = {};
   footprint::Tensors lasting = {};  // kept as long as the graph it is in: of a batch, or of a layer that runs again
   bool is_attention = false;
-  bool keeps_stream = false;  // as it is
+  bool keeps_stream = false;          // as it is
+  bool makes_gradients_late = false;  // of the head: in its backward pass
   // The gradient of its output is that of the residual stream, or that one is needed no more.
   bool takes_stream_gradient = false;
   // In its layer. A branch follows, whose gradient is added to the stream's before; one that reads the encoder follows,

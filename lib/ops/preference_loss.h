@@ -1,0 +1,34 @@
+// Losses of preferences: of the log-probabilities of two answers to a prompt, held against a reference's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <string_view>
+
+#include "config/objective.h"
+
+namespace fathom::ops {
+
+struct PreferenceOptions {
+  config::LossType type = config::LossType::kSigmoid;
+  double beta = 0.1;
+  double label_smoothing = 0;
+};
+
+// Sums over preferences, under TRL's names: rewards are beta times what log-probabilities gained on the reference's.
+// An accuracy counts preferences whose chosen answer has the greater reward; of equal ones none is.
+inline constexpr std::array<std::string_view, 6> kPreferenceNumbers = {
+    "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected"};
+
+struct PreferenceLoss {
+  at::Tensor loss;       // an FP32 scalar: the sum over preferences divided by `denominator`
+  at::Tensor numbers_K;  // FP32, without gradients: kPreferenceNumbers
+};
+
+// logps_B: of answers, those of a preference one behind the other, the chosen one first; FP32. reference_B: the same of
+// the reference. lengths_B: tokens of each answer that count, FP32.
+PreferenceLoss preference_loss(const at::Tensor& logps_B, const at::Tensor& reference_B, const at::Tensor& lengths_B,
+                               double denominator, const PreferenceOptions& options);
+
+}  // namespace fathom::ops

@@ -1,0 +1,92 @@
+// Losses of preferences against their formulas in FP64, and their gradients against differences.
+#include "ops/preference_loss.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "ops/token_logprobs.h"
+
+namespace fathom::ops {
+namespace {
+
+struct Pair {
+  double chosen, rejected, chosen_length, rejected_length;
+};
+
+double log_sigmoid(double x) { return -std::log1p(std::exp(-x)); }
+
+double formula(const Pair& gains, const PreferenceOptions& options) {
+  const double x = options.beta * (gains.chosen - gains.rejected), share = options.label_smoothing;
+  switch (options.type) {
+    case config::LossType::kSigmoid:
+      return -log_sigmoid(x);
+    case config::LossType::kHinge:
+      return std::max(0.0, 1 - x);
+    case config::LossType::kIpo:
+      return std::pow(
+          gains.chosen / gains.chosen_length - gains.rejected / gains.rejected_length - 1 / (2 * options.beta), 2);
+    case config::LossType::kRobust:
+      return (-(1 - share) * log_sigmoid(x) + share * log_sigmoid(-x)) / (1 - 2 * share);
+  }
+  return NAN;
+}
+
+const std::vector<float> kLogps = {-3, -5, -20, -11, -7.5, -7.5}, kReference = {-4, -4.5, -19, -13, -7.5, -7.5},
+                         kLengths = {2, 3, 9, 4, 5, 5};
+
+at::Tensor tensor(const std::vector<float>& values) { return at::tensor(values, at::kFloat); }
+
+double expected(const std::vector<float>& logps, double denominator, const PreferenceOptions& options) {
+  double sum = 0;
+  for (size_t i = 0; i < logps.size(); i += 2) {
+    sum += formula(
+        {double{logps[i]} - kReference[i], double{logps[i + 1]} - kReference[i + 1], kLengths[i], kLengths[i + 1]},
+        options);
+  }
+  return sum / denominator;
+}
+
+TEST(PreferenceLoss, IsItsFormulaWithItsGradient) {
+  for (const config::LossTypeRow& row : config::kLossTypes) {
+    const PreferenceOptions options{row.type, 0.3, row.reads_smoothing ? 0.2 : 0};
+    const at::Tensor logps = tensor(kLogps).requires_grad_();
+    const PreferenceLoss result = preference_loss(logps, tensor(kReference), tensor(kLengths), 5, options);
+    EXPECT_NEAR(result.loss.item<double>(), expected(kLogps, 5, options), 1e-6) << row.name;
+    torch::autograd::backward({result.loss}, {});
+    for (size_t i = 0; i < kLogps.size(); ++i) {
+      constexpr float kStep = 1.0F / 1024;
+      std::vector<float> above = kLogps, below = kLogps;
+      above[i] += kStep;
+      below[i] -= kStep;
+      const double slope = (expected(above, 5, options) - expected(below, 5, options)) / (2 * kStep);
+      EXPECT_NEAR(logps.grad()[static_cast<int64_t>(i)].item<double>(), slope, 1e-5) << row.name << " " << i;
+    }
+  }
+}
+
+TEST(PreferenceLoss, ReportsSumsOverPreferences) {
+  const PreferenceOptions options{config::LossType::kSigmoid, 0.5, 0};
+  const at::Tensor numbers =
+      preference_loss(tensor(kLogps), tensor(kReference), tensor(kLengths), 1, options).numbers_K;
+  // Gains: 1 and -0.5, -1 and 2, 0 and 0, which is no right one.
+  const std::vector<double> sums = {0.0, 0.75, 1, -0.75, -30.5, -23.5};
+  ASSERT_EQ(numbers.numel(), std::ssize(kPreferenceNumbers));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_NEAR(numbers[static_cast<int64_t>(i)].item<double>(), sums[i], 1e-6) << kPreferenceNumbers[i];
+  }
+}
+
+TEST(SequenceSums, AddUpWhatIsPicked) {
+  const at::Tensor values = at::tensor({1.0F, 2.0F, 4.0F, 8.0F}).requires_grad_(), rows = at::tensor({0L, 2L, 4L, 5L});
+  const at::Tensor sums = sequence_sums(values, rows, 2, 3);
+  EXPECT_TRUE(at::equal(sums, at::tensor({3.0F, 12.0F})));
+  torch::autograd::backward({(sums * at::tensor({10.0F, 100.0F})).sum()}, {});
+  EXPECT_TRUE(at::equal(values.grad(), at::tensor({10.0F, 10.0F, 100.0F, 100.0F})));
+  EXPECT_TRUE(at::equal(sequence_sums(values.detach(), {}, 2, 2), at::tensor({3.0F, 12.0F})));
+}
+
+}  // namespace
+}  // namespace fathom::ops
