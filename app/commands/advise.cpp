@@ -108,9 +108,9 @@ void advise_gpus(Planner& planner, const plan::Question& question, const Advise&
     if (gpus > 1 && planner.has_data() && planner.inputs().train.size() < gpus * rows) break;
     const config::RunConfig run =
         plan::with_processes(gpus == 1 ? plan::with_whole_models(question.run.config) : question.run.config, gpus);
-    config::Problems copies("");
-    config::check_copies(run, {}, copies);
-    if (!copies.empty()) continue;  // of a strategy that stays
+    config::Problems problems("");
+    config::check_together(run, {}, config::Purpose::kEstimate, problems);
+    if (!problems.empty()) continue;  // of a strategy or an objective that stays
     found.push_back({gpus, search(planner, planner.resolved(run), keep).best});
   }
   const report::AdviceSubject subject = subject_of(planner, question, invocation);

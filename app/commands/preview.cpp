@@ -46,7 +46,7 @@ class Preview final : public Command {
 
 struct LengthBar {
   int64_t from = 0, to = 0;  // tokens, both included
-  int64_t examples = 0;
+  int64_t rows = 0;          // of the dataset: of preferences two an example
 };
 
 std::vector<LengthBar> histogram(const data::Dataset& dataset) {
@@ -55,7 +55,7 @@ std::vector<LengthBar> histogram(const data::Dataset& dataset) {
   std::vector<LengthBar> bars;
   for (int64_t from = 1; from <= longest; from += width) bars.push_back({from, std::min(longest, from + width - 1), 0});
   for (int64_t row = 0; row < dataset.row_count(); ++row) {
-    ++bars[static_cast<size_t>((dataset.length(row) - 1) / width)].examples;
+    ++bars[static_cast<size_t>((dataset.length(row) - 1) / width)].rows;
   }
   return bars;
 }
@@ -143,11 +143,11 @@ std::string summary_text(const char* name, const data::Dataset& dataset) {
 std::string histogram_text(const std::vector<LengthBar>& bars) {
   std::string text;
   int64_t most = 1;
-  for (const LengthBar& bar : bars) most = std::max(most, bar.examples);
+  for (const LengthBar& bar : bars) most = std::max(most, bar.rows);
   for (const LengthBar& bar : bars) {
-    const int64_t columns = (bar.examples * kBarColumns + most - 1) / most;
+    const int64_t columns = (bar.rows * kBarColumns + most - 1) / most;
     text += padded_left(format_count(bar.from) + "–" + format_count(bar.to), 20) + " " +
-            padded_left(format_count(bar.examples), 11) + " ";
+            padded_left(format_count(bar.rows), 11) + " ";
     for (int64_t column = 0; column < columns; ++column) text += "▇";
     text += "\n";
   }
@@ -191,7 +191,7 @@ Json dataset_json(const data::Dataset& dataset) {
   const data::Truncation& lost = dataset.truncation();
   Json lengths = Json::array();
   for (const LengthBar& bar : histogram(dataset)) {
-    lengths.push_back({{"from", bar.from}, {"to", bar.to}, {"samples", bar.examples}});
+    lengths.push_back({{"from", bar.from}, {"to", bar.to}, {"samples", bar.rows}});
   }
   return {
       {"samples", dataset.size()},       {"tokens", dataset.token_count()},       {"targets", dataset.target_count()},

@@ -245,8 +245,10 @@ int tell_of_signal(const Train& invocation, const Opened& opened, const PlannedR
       },
       ran.failures);
   const std::string go_on = " resume_from_checkpoint=auto", &command = invocation.command_line;
-  log_info("stopped by a signal after step " + format_count(ran.result.steps) + "; go on with: " + command +
-           (command.find(go_on) == std::string::npos ? go_on : ""));
+  const std::string when = ran.result.nothing_saved
+                               ? "while the reference was computed, and nothing was saved; begin anew with: "
+                               : "after step " + format_count(ran.result.steps) + "; go on with: ";
+  log_info("stopped by a signal " + when + command + (command.find(go_on) == std::string::npos ? go_on : ""));
   tell_failures(ran.failures);
   return 128 + ran.result.signal;
 }

@@ -73,7 +73,7 @@ void complete_train(Train& train) {
                      "set num_processes, or remove strategy");
   }
   config::Problems problems("");
-  config::check_copies(config, {}, problems);
+  config::check_together(config, {}, config::Purpose::kTrain, problems);  // again, with as many as were launched
   problems.throw_if_any();
   if (!told && config.num_processes > 1 && !train.phantom_gpu && train.device == config::Device::kCuda) {
     refuse_fewer_gpus(train.node ? train.node->processes : config.num_processes);

@@ -25,7 +25,6 @@ struct Condition {
 };
 
 const std::string kWithBetas = optimizers(&OptimizerRow::reads_betas, true);
-const std::string kAdamWs = optimizers(&OptimizerRow::is_adamw, true);
 
 const Condition kConditions[] = {
     {"dp_replicate_size", "strategy", "strategy: fsdp", kIsFsdp},
@@ -141,26 +140,10 @@ void check_exclusions(const RunConfig& run, Checker& checker) {
   }
 }
 
-}  // namespace
-
-void check_together(const RunConfig& run, const Positions& given, Purpose purpose, Problems& problems) {
-  Checker checker(given, problems);
-  check_needs(run, purpose, checker);
-  check_conditions(run, checker);
-  check_evaluation(run, purpose, checker);
-  check_exclusions(run, checker);
-  if (run.num_processes > 1) check_copies(run, given, problems);  // else a launcher may say how many there are
-  if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
-    checker.refuse("warmup_steps",
-                   {"a whole number of steps, or a share below 1", find_key("warmup_steps")->get(run), ""});
-  }
-}
-
-void check_copies(const RunConfig& run, const Positions& given, Problems& problems) {
+void check_copies(const RunConfig& run, Checker& checker) {
   const int64_t copies = run.dp_replicate_size, shards = run.dp_shard_size;
   const bool fit = shards == 0 ? run.num_processes % copies == 0 : run.num_processes == copies * shards;
   if (!kIsFsdp(run) || fit) return;
-  Checker checker(given, problems);
   for (const char* key : {"strategy", "num_processes", "dp_replicate_size", "dp_shard_size"}) {
     if (!checker.sound(key)) return;
   }
@@ -172,6 +155,21 @@ void check_copies(const RunConfig& run, const Positions& given, Problems& proble
     checker.refuse("dp_shard_size",
                    {"dp_replicate_size times dp_shard_size to be num_processes, " + processes,
                     std::to_string(copies) + " times " + std::to_string(shards), "remove dp_shard_size, or set both"});
+  }
+}
+
+}  // namespace
+
+void check_together(const RunConfig& run, const Positions& given, Purpose purpose, Problems& problems) {
+  Checker checker(given, problems);
+  check_needs(run, purpose, checker);
+  check_conditions(run, checker);
+  check_evaluation(run, purpose, checker);
+  check_exclusions(run, checker);
+  if (run.num_processes > 1) check_copies(run, checker);  // else a launcher may say how many there are
+  if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
+    checker.refuse("warmup_steps",
+                   {"a whole number of steps, or a share below 1", find_key("warmup_steps")->get(run), ""});
   }
 }
 

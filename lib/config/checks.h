@@ -17,9 +17,6 @@ using Positions = std::map<std::string, Position, std::less<>>;
 // Adds what is wrong about values that are right one by one. Keys that already have a problem are left alone.
 void check_together(const RunConfig& run, const Positions& given, Purpose purpose, Problems& problems);
 
-// Adds it where dp_replicate_size copies of dp_shard_size processes are not the num_processes that there are.
-void check_copies(const RunConfig& run, const Positions& given, Problems& problems);
-
 // False where values exclude each other, whatever was given: of a run that a program puts together.
 bool is_consistent(const RunConfig& run);
 

@@ -8,7 +8,6 @@ namespace fathom::config {
 namespace {
 
 const std::string kDivided = optimizers(can_be_divided, true);
-const std::string kAdamWs = optimizers(&OptimizerRow::is_adamw, true);
 constexpr auto kIsFp16 = [](const RunConfig& run) { return run.dtype == DType::kF16; };
 
 const std::string kNoneWithOthers = "none with " + optimizers(&OptimizerRow::is_adamw, false);

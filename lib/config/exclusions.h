@@ -1,5 +1,4 @@
-// What rules between keys are made of: what holds of a run, and which values exclude each other. Internal to
-// checks.cpp.
+// What rules between keys are made of: what holds of a run, and which values exclude each other.
 #pragma once
 
 #include <array>
@@ -42,6 +41,8 @@ std::string optimizers(const Trait& trait, bool holds) {
   const size_t last = text.rfind(", ");
   return last == std::string::npos ? text : text.replace(last, 2, " or ");
 }
+inline const std::string kAdamWs = optimizers(&OptimizerRow::is_adamw, true);
+
 // `key` must be as `expected` says; `broken` tells when it is not. Only where the keys of `beside` are sound
 // themselves.
 struct Exclusion {

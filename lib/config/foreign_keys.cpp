@@ -201,6 +201,7 @@ constexpr std::string_view kTokens =
     "remove it: add tokens to the tokenizer's files; embedding and head get rows for them";
 constexpr std::string_view kCommands = "remove it: the command says what is done, as `fathom train`";
 constexpr std::string_view kTemplateWords = "remove it: dataset_format says what the lines hold (docs/data.md)";
+constexpr std::string_view kOneLoss = "remove it: the loss is that of loss_type alone (docs/preference.md)";
 constexpr std::string_view kPreferences =
     "remove it: objective says what is learned, sft or dpo, and the model as the run starts is the reference";
 constexpr std::string_view kReading = "remove it: all threads read the data, and large files are tokenized once";
@@ -266,6 +267,13 @@ constexpr Unsupported kUnsupported[] = {
     {"ref_model", kPreferences},
     {"ref_model_name_or_path", kPreferences},
     {"reward_model", kPreferences},
+    {"ref_adapter_name_or_path", kPreferences},
+    {"precompute_ref_log_probs", kPreferences},
+    {"disable_dropout", "remove it: nothing is dropped out with objective: dpo"},
+    {"max_prompt_length", "remove it: max_length cuts answers, and no prompts"},
+    {"loss_weights", kOneLoss},
+    {"rpo_alpha", kOneLoss},
+    {"f_divergence_type", kOneLoss},
     {"dataloader_num_workers", kReading},
     {"dataloader_pin_memory", kReading},
     {"preprocessing_num_workers", kReading},

@@ -148,7 +148,7 @@ std::vector<Key> data_keys() {
           "train_file", kDataFiles, &RunConfig::train_file, "needed for train",
           "One object a line (docs/data.md). Several files in the order of the list, those of a pattern by name.")),
       taken(paths("validation_file", kDataFiles, &RunConfig::validation_file, "no evaluation",
-                  "The same for evaluation. `eval_loss` is averaged over tokens, not over batches.")),
+                  "The same for evaluation. `eval_loss` is averaged over tokens, or preferences, not over batches.")),
       number("validation_split", &RunConfig::validation_split, kShareBelowOne,
              "Share of the training samples that is held out for evaluation, drawn by `seed`; 0: none."),
       choice("dataset_format", &RunConfig::dataset_format, kDatasetFormatNames,
@@ -194,13 +194,13 @@ std::vector<Key> training_keys() {
              "Of preferences: the share that is taken to be the wrong way round."),
       integer("per_device_train_batch_size", &RunConfig::per_device_train_batch_size, kAtLeastOne,
               "Samples in one forward pass; of preferences pairs, each of which is two sequences."),
-      taken(integer("per_device_eval_batch_size", &RunConfig::per_device_eval_batch_size, kAtLeastOne,
-                    "Samples in one forward pass of an evaluation.")),
+      taken(
+          integer("per_device_eval_batch_size", &RunConfig::per_device_eval_batch_size, kAtLeastOne,
+                  "Samples in one forward pass of an evaluation; of preferences pairs, in the reference's pass too.")),
       integer("gradient_accumulation_steps", &RunConfig::gradient_accumulation_steps,
               {.low = 1, .high = static_cast<double>(kMostAccumulated)},
               "Batches per optimizer step, of each process; the loss is averaged over all their target tokens, or "
-              "preferences. A resumed "
-              "run that leaves it out keeps its steps as large."),
+              "preferences. A resumed run that leaves it out keeps its steps as large."),
       rate(
           number("num_train_epochs", &RunConfig::num_train_epochs, kAboveZero, "How often the data are gone through.")),
       rate(integer("max_steps", &RunConfig::max_steps, kMinusOneOrMore,

@@ -27,6 +27,7 @@ void Truncation::add(const Truncation& other) {
   cut_tokens += other.cut_tokens;
   cut_targets += other.cut_targets;
   without_target += other.without_target;
+  alike += other.alike;
 }
 
 void Words::append(const Example& example) {
@@ -99,6 +100,16 @@ int64_t Dataset::target_count() const {
   return count;
 }
 
+// Whether these rows, from `first` on, begin with the same tokens, as many as are kept of each.
+bool Dataset::are_alike(int64_t first, const std::vector<Place>& kept) const {
+  std::vector<std::vector<int32_t>> ids;
+  for (const Place& each : kept) {
+    ids.push_back(example(first++).ids);
+    ids.back().resize(static_cast<size_t>(each.length));
+  }
+  return std::all_of(ids.begin(), ids.end(), [&](const auto& each) { return each == ids.front(); });
+}
+
 Dataset Dataset::cut(int64_t max_length) const {
   Dataset result = with_places({});
   std::vector<Place> of_example;
@@ -115,6 +126,7 @@ Dataset Dataset::cut(int64_t max_length) const {
       lost.add({0, length(row) - max_length, target_count(row) - kept.targets, 0});
     }
     lost.truncated = lost.cut_tokens > 0 ? 1 : 0;
+    lost.alike = lost.truncated == 1 && rows_of_example_ > 1 && are_alike(first, of_example) ? 1 : 0;
     result.truncation_.add(lost);
     if (std::all_of(of_example.begin(), of_example.end(), [](const Place& kept) { return kept.targets > 0; })) {
       result.places_.insert(result.places_.end(), of_example.begin(), of_example.end());

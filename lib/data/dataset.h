@@ -25,6 +25,7 @@ struct Truncation {
   int64_t cut_tokens = 0;      // of those
   int64_t cut_targets = 0;     // target tokens among them
   int64_t without_target = 0;  // examples that had no target token left and were dropped
+  int64_t alike = 0;           // preferences whose answers were cut to the same tokens
   void add(const Truncation& other);
 };
 
@@ -86,6 +87,7 @@ class Dataset {
 
  private:
   Dataset with_places(std::vector<Place> places) const;  // of these tokens
+  bool are_alike(int64_t first, const std::vector<Place>& kept) const;
   const Place& place(int64_t row) const { return places_.at(static_cast<size_t>(row)); }
 
   std::shared_ptr<const Tokens> tokens_;

@@ -121,6 +121,7 @@ class LineEncoder {
     std::vector<Example> examples;
     int64_t border = INT64_MAX;
     for (const char* answer : {"chosen", "rejected"}) {
+      refuse_repeated_prompt(answer);
       const Example& example = examples.emplace_back(encode_answer(answer));
       border = std::min<int64_t>(border, std::ranges::find_if(example.labels, counts) - example.labels.begin());
     }
@@ -129,6 +130,21 @@ class LineEncoder {
     }
     if (examples[0].ids == examples[1].ids) notes_.add(Note::kEqualAnswers);
     return examples;
+  }
+
+  // Many public files have the prompt in the answers as well.
+  void refuse_repeated_prompt(const char* key) const {
+    const auto prompt = line_.value.find("prompt"), answer = line_.value.find(key);
+    if (prompt == line_.value.end() || answer == line_.value.end() || !answer->is_array() || answer->empty()) return;
+    if (prompt->is_string()) {
+      line_.fail(std::string(key) + " is a list of messages, but prompt is a text",
+                 "write all three as messages; where answers begin with the prompt: jq -c '.prompt = .chosen[:-1] | "
+                 ".chosen = .chosen[-1:] | .rejected = .rejected[-1:]' OLD > NEW");
+    }
+    if (!prompt->is_array() || prompt->empty() || answer->size() < prompt->size()) return;
+    if (!std::equal(prompt->begin(), prompt->end(), answer->begin())) return;
+    line_.fail(std::string(key) + " begins with the messages of prompt, which would be learned as a part of the answer",
+               "leave them out of it: an answer is what follows the prompt");
   }
 
   TokenPair encode_pair(DatasetFormat format) const {

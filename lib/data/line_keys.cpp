@@ -134,8 +134,9 @@ std::string_view name_of(KeyPlace place) {
 std::string formats_of(uint32_t formats) {
   if (formats == kAll) return "all";
   std::string text;
-  for (const auto format : {DatasetFormat::kText, DatasetFormat::kPromptCompletion, DatasetFormat::kTokenIds,
-                            DatasetFormat::kMessages, DatasetFormat::kShareGpt, DatasetFormat::kAlpaca}) {
+  for (const auto format :
+       {DatasetFormat::kText, DatasetFormat::kPromptCompletion, DatasetFormat::kTokenIds, DatasetFormat::kMessages,
+        DatasetFormat::kShareGpt, DatasetFormat::kAlpaca, DatasetFormat::kPreference}) {
     if ((formats & bit_of(format)) != 0) text.append(text.empty() ? "" : "; ").append(describe(format));
   }
   return text;

@@ -130,6 +130,11 @@ class FileReader {
       first_ = true;
       const Line first(text, place_of(line));
       recognised_ = format_ == DatasetFormat::kAuto;
+      if (recognised_ && options_.answers > 1 && first.value.contains("prompt") &&
+          !first.value.contains("completion")) {
+        format_ = DatasetFormat::kPreference;  // a line without one of its keys is told so
+        recognised_ = false;
+      }
       if (recognised_) format_ = recognise(first);
       if (options_.answers > 1 && format_ != DatasetFormat::kPreference) {
         first.fail("is a line of " + std::string(describe(format_)) + ", but objective: dpo learns preferences",

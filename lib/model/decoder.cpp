@@ -117,7 +117,7 @@ at::Tensor Decoder::logprobs(const Inputs& inputs, const at::Tensor& rows_N, con
   HiddenStates last = hidden_states(inputs);
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
-  if (rows_N.defined()) last.x_TD = ops::gather_rows(std::move(last.x_TD), rows_N);
+  if (rows_N.defined()) last.x_TD = ops::gather_rows(last.x_TD, rows_N);
   at::Tensor logprobs_N =
       ops::token_logprobs(last.x_TD, last.head_VD, compute.weight(state_->head_VD, state_->head_cast_VD), targets_N,
                           chunk_rows, state_->architecture.head_softcap);

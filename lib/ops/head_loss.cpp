@@ -98,7 +98,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 
 }  // namespace
 
-at::Tensor gather_rows(at::Tensor x_TD, const at::Tensor& rows_N) { return GatherRows::apply(x_TD, rows_N); }
+at::Tensor gather_rows(const at::Tensor& x_TD, const at::Tensor& rows_N) { return GatherRows::apply(x_TD, rows_N); }
 
 at::Tensor head_loss(at::Tensor x_TD, const at::Tensor& head_VD, const at::Tensor& head_copy_VD,
                      const LossTargets& targets) {
@@ -111,7 +111,7 @@ at::Tensor head_loss(at::Tensor x_TD, const at::Tensor& head_VD, const at::Tenso
                         gradients && x_TD.requires_grad(),
                         gradients && head_VD.requires_grad(),
                         targets.unscaled};
-  if (targets.rows_N.defined()) x_TD = gather_rows(std::move(x_TD), targets.rows_N);
+  if (targets.rows_N.defined()) x_TD = gather_rows(x_TD, targets.rows_N);
   return HeadLoss::apply(x_TD, head_VD, head_copy_VD.detach(), targets.targets_N, request);
 }
 

@@ -18,7 +18,7 @@ struct LossTargets {
 };
 
 // These rows of x, all different; an rvalue is let go of.
-at::Tensor gather_rows(at::Tensor x_TD, const at::Tensor& rows_N);
+at::Tensor gather_rows(const at::Tensor& x_TD, const at::Tensor& rows_N);
 
 // x_TD: hidden states after the last norm, in the type of matrix products; head_VD: as stored; head_copy_VD: the same
 // in the type of x (head_VD itself where they agree). Returns the FP32 scalar

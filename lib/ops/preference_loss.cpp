@@ -52,6 +52,8 @@ constexpr Formula kFormulas[] = {
      }},
 };
 
+static_assert(std::size(kFormulas) == std::size(config::kLossTypes), "each word has its formula");
+
 at::Tensor numbers_of(const at::Tensor& logps_P2, const at::Tensor& gains_P2, double beta) {
   const at::NoGradGuard no_gradients;
   const at::Tensor rewards_P2 = gains_P2 * beta;

@@ -44,11 +44,16 @@ void warn_of_examples(const std::string& file, const data::FileExamples& read, i
     return file + ": " + format_count(count) + " of " + format_count(read.examples) + " examples ";
   };
   if (lost.truncated > 0) {
-    log_warning(of_all(lost.truncated) + "are longer than max_length " + std::to_string(max_length) +
-                (read.dataset.decoder_start() ? ", or their targets longer than max_target_length," : "") +
-                " and were cut: " + format_count(lost.cut_tokens) + " tokens, " + format_count(lost.cut_targets) +
-                " of them targets; " + (longest_text && max_length >= *longest_text ? "" : "raise max_length, or ") +
-                "write what is longer in several lines");
+    log_warning(
+        of_all(lost.truncated) + "are longer than max_length " + std::to_string(max_length) +
+        (read.dataset.decoder_start() ? ", or their targets longer than max_target_length," : "") +
+        " and were cut: " + format_count(lost.cut_tokens) + " tokens, " + format_count(lost.cut_targets) +
+        " of them targets; " + (longest_text && max_length >= *longest_text ? "" : "raise max_length, or ") +
+        (read.dataset.rows_of_example() > 1 ? "shorten prompts and answers" : "write what is longer in several lines"));
+  }
+  if (lost.alike > 0) {
+    log_warning(of_all(lost.alike) + "have the same tokens for both answers once they are cut, and teach nothing; " +
+                "raise max_length, or leave them out");
   }
   if (lost.without_target > 0) {
     log_warning(of_all(lost.without_target) + "have no token to learn from and were left out");
@@ -116,7 +121,7 @@ void warn_of_endless_answers(const RunInputs& inputs) {
   constexpr int64_t kLookedAt = 1000;
   const std::vector<int64_t> stops = stop_ids(inputs);
   if (stops.empty() || inputs.train.empty()) return;
-  const int64_t looked_at = std::min(kLookedAt, inputs.train.size());
+  const int64_t looked_at = std::min(kLookedAt, inputs.train.row_count());
   for (int64_t row = 0; row < looked_at; ++row) {
     const std::vector<int32_t> labels = inputs.train.example(row).labels;
     const bool stopped = std::any_of(labels.begin(), labels.end(), [&](int32_t label) {
@@ -132,7 +137,8 @@ void warn_of_endless_answers(const RunInputs& inputs) {
   }
   log_warning(
       "the loss of none of the first " + format_count(looked_at) +
-      " examples counts a token at which generation stops (" + names +
+      (inputs.train.rows_of_example() > 1 ? " answers" : " examples") + " counts a token at which generation stops (" +
+      names +
       "): the model will not learn to end; raise max_length if ends are cut off, end input_ids with it, or, where "
       "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
 }

@@ -127,13 +127,16 @@ class Scheduler {
   // Steps at the beginning, where libraries take their workspaces: they are played in any case.
   static constexpr int64_t kFirst = 2;
 
-  // The different ones of these batches behind what there is to evaluate, and their order.
+  // The different ones of these batches behind what there is to evaluate, and their order, in which each of them stands
+  // however long it is.
   void add_passes(const std::vector<BatchShape>& batches, std::vector<int32_t>& order) {
     Numbers<BatchShape> numbers;
     const auto before = static_cast<int32_t>(whole_.evaluation.size());
     for (const BatchShape& batch : batches) {
+      const size_t known = numbers.values().size();
       const int32_t number = numbers.of(batch);
-      if (order.size() < kMostEvents) order.push_back(before + number);
+      const bool is_new = numbers.values().size() > known;
+      if (is_new || order.size() < kMostEvents) order.push_back(before + number);
     }
     whole_.all_events = whole_.all_events && std::ssize(order) == std::ssize(batches);
     whole_.evaluation.insert(whole_.evaluation.end(), numbers.values().begin(), numbers.values().end());
@@ -217,7 +220,7 @@ class Scheduler {
 
   // As it is, where all of it, played twice, is no more than `work`.
   void represent_evaluation(Schedule& schedule, int64_t work) const {
-    const bool listed = whole_.evaluation_order.size() < kMostEvents;
+    const bool listed = std::max(whole_.evaluation_order.size(), whole_.reference_order.size()) < kMostEvents;
     if (listed && evaluation_work(2) <= work) {
       schedule.evaluation = whole_.evaluation;
       schedule.evaluation_order = whole_.evaluation_order;

@@ -13,7 +13,7 @@ namespace {
 
 template <typename Number>
 at::Tensor fill(const at::Tensor& slot, at::IntArrayRef shape, const std::vector<Number>& values) {
-  const at::Tensor view = slot.narrow(0, 0, c10::multiply_integers(shape)).view(shape);
+  at::Tensor view = slot.narrow(0, 0, c10::multiply_integers(shape)).view(shape);
   if (!values.empty()) view.copy_(at::from_blob(const_cast<Number*>(values.data()), shape, view.scalar_type()));
   return view;
 }

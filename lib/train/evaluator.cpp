@@ -165,7 +165,8 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
     weights[static_cast<size_t>(index)] = static_cast<double>(counted(batch));
     if (preferences_) add_rows(result, sums);
     progress.done(index + 1);
-    result.complete = !stop || !stop();
+    const bool is_last = index + placement_.processes() >= count;
+    result.complete = is_last || !stop || !stop();
     if (!result.complete) break;
   }
   const bool others_go_on = schedule::others_have_one_more(count, placement_.rank(), placement_.processes());

@@ -72,8 +72,8 @@ class Evaluator {
             const Placement& placement);
 
   model::Decoder& model() { return model_; }
-  // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
-  // true the evaluation ends there, incomplete.
+  // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch that another
+  // follows; once it says true the evaluation ends there, incomplete.
   // what: for who waits.
   Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr,
                       const char* what = "evaluating");

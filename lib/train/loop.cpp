@@ -94,7 +94,7 @@ class Loop {
   bool improved_ = false;              // by the evaluation after this step
   std::filesystem::path best_folder_;  // holds the checkpoint of the best evaluation
   RunResult result_;
-  Reference reference_;
+  std::optional<Reference> reference_;  // unset: a signal came while it was computed
   RunCheckpoints checkpoints_;
 };
 
@@ -109,9 +109,6 @@ void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
   at::manual_seed(seed + static_cast<uint64_t>(trainer_.placement().rank()));
   if (resume) restore(*resume);
   result_.memory.merge(trainer_.loaded());
-  reference_ =
-      reference_of_run(config_, inputs_, trainer_, {base_identity_, data_fingerprint_, validation_fingerprint_}, resume,
-                       stops_within(), result_.memory);
   if (group() == nullptr) return;
   group()->meet_after_files();
   group()->wait_at_most(std::chrono::seconds(config_.ddp_timeout));
@@ -131,7 +128,7 @@ void Loop::take_step() {
   tell_others("step " + std::to_string(counters_.step + 1));
   std::vector<data::Batch> batches;
   for (const std::vector<int64_t>& rows : schedule::share_of(config_, trainer_.placement().rank(), order_.next())) {
-    batches.push_back(batch_beside(reference_.train, config_, inputs_.train, rows, schedule::padding_id(inputs_)));
+    batches.push_back(batch_beside(reference_->train, config_, inputs_.train, rows, schedule::padding_id(inputs_)));
   }
   // A step that is skipped does not move the schedule, as in transformers.
   const double rate =
@@ -180,7 +177,7 @@ void Loop::evaluate() {
   const Clock::time_point start = Clock::now();
   const std::vector<std::vector<int64_t>> rows = schedule::evaluation_rows(config_, inputs_.validation);
   const auto batch_at = [&](int64_t index) {
-    return batch_beside(reference_.validation, config_, inputs_.validation, rows[static_cast<size_t>(index)],
+    return batch_beside(reference_->validation, config_, inputs_.validation, rows[static_cast<size_t>(index)],
                         schedule::padding_id(inputs_));
   };
   tell_others("the evaluation after step " + std::to_string(counters_.step));
@@ -235,6 +232,7 @@ RunState Loop::state() const {
   state.base = base_identity_;
   state.data = data_fingerprint_;
   state.validation = validation_fingerprint_;
+  state.reference = reference_->digest;
   state.date = inputs_.date;
   state.counters = counters_;
   state.counters.peak_bytes = std::max(counters_.peak_bytes, result_.memory.peak);
@@ -357,6 +355,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   checkpoints_.prepare(schedule::saves_to_come(config_, order_, counters_.step),
                        in_place ? std::optional(counters_.step) : std::nullopt);
   if (observer_.on_start) observer_.on_start();
+  reference_ = reference_of_run(config_, inputs_, trainer_, resume, stops_within(), result_.memory);
   if (evaluation_due_) evaluate_and_save();
   while (counters_.step < order_.total_steps() && !history_.out_of_patience() && signal() == 0) {
     take_step();
@@ -371,8 +370,9 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();
   result_.signal = signal();
   checkpoints_.finish();
+  result_.nothing_saved = !reference_;
   if (result_.signal != 0) {
-    save_at_last();
+    if (reference_) save_at_last();
   } else {
     require_settled(config_, trainer_, counters_.step);
     if (trainer_.placement().is_first() || trainer_.holds_shares()) take_best();

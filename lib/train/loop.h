@@ -55,7 +55,8 @@ struct RunResult {
   std::string best_is_lost;
   std::vector<std::string> failures;  // of checkpoints that could not be saved, and of a model at the first attempt
   bool stopped_early = false;         // because no evaluation was better for too long
-  int signal = 0;                     // that stopped the run after a checkpoint was saved; 0: it ended
+  int signal = 0;                     // that stopped the run, after a checkpoint was saved; 0: it ended
+  bool nothing_saved = false;         // that signal came while the reference was computed: there is no checkpoint
 };
 
 // Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints

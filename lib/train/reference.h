@@ -16,28 +16,25 @@ namespace fathom::train {
 
 struct Reference {
   std::vector<float> train, validation;  // log-probabilities of the rows of both; empty: not asked for
+  std::string validation_data;           // the fingerprint of the rows of validation
+  std::string digest;                    // of the file that keeps it, by which checkpoints name it
 };
 
 // A file of the run's folder.
 std::filesystem::path reference_file(const std::filesystem::path& output_dir);
-// What the values depend on beside the config, as fingerprints.
-struct ReferenceSources {
-  std::string base, train, validation;
-};
-// Of all that the values depend on and a resumed run can see.
-std::string reference_identity(const config::RunConfig& config, const ReferenceSources& sources);
-// By the model as it is. memory: what that takes is merged into it. Unset where `stop` said so.
-std::optional<Reference> compute_reference(const config::RunConfig& config, const schedule::RunInputs& inputs,
-                                           Trainer& trainer, const std::function<bool()>& stop, memory::Memory& memory);
-// Of a run that goes on from a checkpoint, or begins: read from beside that, or computed; then in its own output_dir.
-// Empty where the objective asks for none.
-Reference reference_of_run(const config::RunConfig& config, const schedule::RunInputs& inputs, Trainer& trainer,
-                           const ReferenceSources& sources, const std::optional<checkpoint::Checkpoint>& resume,
-                           const std::function<bool()>& stop, memory::Memory& memory);
-// The file is there whole or not at all.
-void write_reference(const std::filesystem::path& file, const std::string& identity, const Reference& reference);
-// Throws Error for a file that is missing, damaged, or of another identity.
-Reference read_reference(const std::filesystem::path& file, const std::string& identity);
+// Of the run that saved the checkpoint, from beside it. Throws Error where that is missing or is not the very file of
+// that run, and UsageError where there are validation data and it is of others.
+Reference reference_of(const checkpoint::Checkpoint& checkpoint, const data::Dataset& validation);
+// Of a run that goes on from a checkpoint, or begins: read from beside that, or computed by the model as it is; then in
+// its own output_dir. Unset where `stop` said so; empty where the objective asks for none. memory: what the computation
+// takes is merged into it.
+std::optional<Reference> reference_of_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
+                                          Trainer& trainer, const std::optional<checkpoint::Checkpoint>& resume,
+                                          const std::function<bool()>& stop, memory::Memory& memory);
+// The file is there whole or not at all. Returns its digest.
+std::string write_reference(const std::filesystem::path& file, const Reference& reference);
+// Throws Error for a file that is missing or has another digest.
+Reference read_reference(const std::filesystem::path& file, const std::string& digest);
 
 // schedule::batch_of, with what the reference gave to its rows.
 data::Batch batch_beside(const std::vector<float>& reference, const config::RunConfig& config,

@@ -22,6 +22,7 @@
 #include "schedule/base_identity.h"
 #include "schedule/step_order.h"
 #include "train/inputs.h"
+#include "train/reference.h"
 #include "train/run_state.h"
 
 namespace fathom::train {
@@ -226,6 +227,7 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
                      " or its tokenizer has changed" +
                      remedy);
   }
+  if (config::row_of(config.objective).needs_reference) reference_of(found, inputs.validation);
   if (!paths.empty())
     log_info(in_words(paths) +
              ": what is read there is the same, by its fingerprint; what is trained comes from the checkpoint");

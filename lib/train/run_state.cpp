@@ -86,6 +86,7 @@ RunState run_state_from_json(const Json& json) {
   state.base = text_or_none(json, "base");
   state.data = text_at(json, "data");
   state.validation = text_or_none(json, "validation");
+  state.reference = text_or_none(json, "reference");
   state.date = text_or_none(json, "date");
   state.counters = counters_of(json);
   state.optimizer_steps = count_at(json, "optimizer_steps");
@@ -146,6 +147,7 @@ Json to_json(const RunState& state) {
           {"base", or_null(state.base)},
           {"data", state.data},
           {"validation", or_null(state.validation)},
+          {"reference", or_null(state.reference)},
           {"date", state.date},
           {"step", state.counters.step},
           {"tokens", state.counters.tokens},

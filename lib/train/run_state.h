@@ -43,6 +43,7 @@ struct RunState {
   std::string base;        // base_identity; empty: of an earlier version, which had none
   std::string data;        // the training data's fingerprint
   std::string validation;  // likewise; empty as `base`
+  std::string reference;   // the digest of its file (reference.h); empty: the objective asks for none
   std::string date;        // of the run (run_date.h)
   Counters counters;
   int64_t optimizer_steps = 0;  // those that were not skipped

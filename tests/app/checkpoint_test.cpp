@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
 #include "base/descriptor.h"
 #include "base/hash.h"
@@ -138,6 +139,34 @@ TEST_F(Checkpoints, AMergedAdapterAnswersAsTheAdapterDoes) {
   EXPECT_EQ(again.status, 1);
   EXPECT_THAT(again.errors, HasSubstr("merged exists"));
   EXPECT_EQ(run("export base --out whole --merge").status, 2);
+}
+
+TEST_F(Checkpoints, OfPreferencesGoWithTheReferenceOfTheirRun) {
+  const std::string dpo = "train run.yaml objective=dpo train_file='" FATHOM_SOURCE_DIR "/data/preferences.jsonl' ";
+  // The logs are opened when the pass over the data is about to begin, which has 480 batches.
+  write("stop.sh", "'" FATHOM_PROGRAM "' " + dpo + "output_dir=stopped per_device_eval_batch_size=1 &\n" +
+                       "while kill -0 $! && ! [ -e stopped/metrics.jsonl ]; do sleep 0.02; done\n"
+                       "kill -TERM $!\nwait $!\n");
+  const Outcome stopped = run("stop.sh", "", "sh");
+  EXPECT_EQ(stopped.status, 128 + SIGTERM);
+  EXPECT_THAT(stopped.errors, HasSubstr("while the reference was computed, and nothing was saved; begin anew with: "));
+  EXPECT_FALSE(fs::exists(folder_ / "stopped" / "reference.logps"));
+  ASSERT_EQ(run(dpo + "output_dir=stopped resume_from_checkpoint=auto").status, 0);
+  ASSERT_EQ(run(dpo + "bf16=true").status, 0);
+
+  const auto hashes = [&] {
+    std::string all;
+    for (const char* name : {"memory.json", "report.html", "config.yaml"}) all += hash_file(folder_ / "out" / name);
+    return all;
+  };
+  const std::string before = hashes();
+  fs::copy_file(folder_ / "stopped" / "reference.logps", folder_ / "out" / "reference.logps",
+                fs::copy_options::overwrite_existing);
+  const Outcome refused = run(dpo + "bf16=true max_steps=8 resume_from_checkpoint=auto");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors, HasSubstr("out/reference.logps, what the model gave to the data before its first step, "
+                                        "is not the one of the run that saved the checkpoint"));
+  EXPECT_EQ(hashes(), before);
 }
 
 }  // namespace

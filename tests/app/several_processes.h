@@ -54,7 +54,8 @@ ddp_timeout: 20
       sockaddr_in address{};
       address.sin_family = AF_INET;
       address.sin_port = htons(static_cast<uint16_t>(port));
-      if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return std::to_string(port);
+      if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0)
+        return std::to_string(port);
     }
     throw Error("no port is free");
   }

@@ -74,11 +74,14 @@ TEST_F(PreferenceTest, AreCutOnTheRightAndLeftOutAsAWhole) {
                                  R"({"prompt": "long", "chosen": "x", "rejected": "y"})"
                                  "\n"
                                  R"({"prompt": "q", "chosen": "same", "rejected": "same"})"
+                                 "\n"
+                                 R"({"prompt": "q", "chosen": "sam1", "rejected": "sam2"})"
                                  "\n");
-  EXPECT_EQ(file.examples, 3);
-  EXPECT_EQ(file.dataset.size(), 2);
+  EXPECT_EQ(file.examples, 4);
+  EXPECT_EQ(file.dataset.size(), 3);
+  EXPECT_EQ(file.dataset.truncation().alike, 2);
   EXPECT_THAT(file.dataset.example(1).ids, ElementsAre('p', 'q', '1', '2'));
-  EXPECT_EQ(file.dataset.truncation().truncated, 3);
+  EXPECT_EQ(file.dataset.truncation().truncated, 4);
   EXPECT_EQ(file.dataset.truncation().without_target, 1);
   EXPECT_EQ(file.notes.count(Note::kEqualAnswers), (Notes::Count{1, 3}));
 }
@@ -139,13 +142,17 @@ TEST_F(PreferenceTest, AreRefusedWhereTheyAreNone) {
       {R"({"prompt": "p", "completion": "c"})",
        "is a line of prompt and completion, but objective: dpo learns preferen"},
       {R"({"chosen": "p and a", "rejected": "p and b"})", ":1: is preference data (chosen, rejected) without a prompt"},
-      {R"({"prompt": "p", "chosen": "a"})", "has prompt but no completion"},
+      {R"({"prompt": "p", "chosen": "a"})", "has no rejected"},
+      {R"({"prompt": "p", "choosen": "a", "rejected": "b"})", "has no chosen"},
       {R"({"prompt": "p", "chosen": 3, "rejected": "b"})", "chosen: expected text, got number"},
-      {R"({"prompt": "p", "chosen": ["a"], "rejected": "b"})", "chosen: expected text, got array"},
+      {R"({"prompt": "p", "chosen": ["a"], "rejected": "b"})", "chosen is a list of messages, but prompt is a text"},
       {R"({"prompt": null, "chosen": "a", "rejected": "b"})", "prompt: expected text, got null"},
       {R"({"prompt": "p", "chosen": "a", "rejected": "b", "system": "s"})", "system: a prompt that is text has no"},
       {R"({"prompt": [{"role": "user", "content": "q"}], "chosen": "a", "rejected": "b"})",
-       "chosen: expected a list of messages, got string"}};
+       "chosen: expected a list of messages, got string"},
+      {R"({"prompt": [{"role": "user", "content": "q"}], "chosen": [{"role": "user", "content": "q"},)"
+       R"({"role": "assistant", "content": "a"}], "rejected": [{"role": "assistant", "content": "b"}]})",
+       "chosen begins with the messages of prompt"}};
   for (const auto& [line, told] : cases) EXPECT_THAT(refusal(line), HasSubstr(told)) << line;
 }
 

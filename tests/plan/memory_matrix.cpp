@@ -354,8 +354,10 @@ std::optional<MatrixRun> of_preferences(MatrixRun run) {
       kTypes[static_cast<size_t>(run.config.max_length + run.config.per_device_train_batch_size) % kTypes.size()];
   run.config.lora_dropout = 0;
   run.architecture.router_aux_loss_coef = run.architecture.dropout = run.architecture.inner_dropout = 0;
-  const auto double_rows = [](std::vector<schedule::BatchShape>& batches) {
+  const auto double_rows = [&](std::vector<schedule::BatchShape>& batches) {
     for (schedule::BatchShape& batch : batches) {
+      int64_t& most = run.config.per_device_eval_batch_size;  // of which large runs do not say what they evaluate
+      most = std::max(most, batch.rows);
       batch.rows *= 2;
       batch.targets = std::min(2 * batch.targets, batch.rows * (batch.length - 1));
     }

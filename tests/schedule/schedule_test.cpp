@@ -93,6 +93,35 @@ TEST(Schedule, BeginsWithTheReferenceOfPreferences) {
   EXPECT_THAT(evaluated.events, ElementsAre(Schedule::kReference, 0, 1, 2, Schedule::kEvaluation));
 }
 
+// However long a pass is: a shape that comes late is played too.
+TEST(Schedule, OfALongPassHasTheShapesThatComeLate) {
+  std::vector<int64_t> lengths(20'010, 3);
+  lengths.back() = 50;
+  config::RunConfig config = in_order(1, 1);
+  config.max_steps = 2;
+  config.per_device_eval_batch_size = 1;
+  config.eval_on_start = true;
+  const Schedule evaluated = make_schedule(arch::resolve(config, architecture_with(0)), dataset_of({3, 3}),
+                                           dataset_of(lengths), {.evaluation_due = true}, kAll);
+  const auto is_played = [](const Schedule& schedule, const std::vector<int32_t>& order, int64_t length) {
+    return std::any_of(order.begin(), order.end(), [&](int32_t number) {
+      return schedule.evaluation[static_cast<size_t>(number)].length == length;
+    });
+  };
+  EXPECT_TRUE(is_played(evaluated, evaluated.evaluation_order, 50));
+  EXPECT_FALSE(evaluated.all_events);
+
+  config.objective = config::Objective::kDpo;
+  config.eval_on_start = false;
+  lengths.insert(lengths.begin(), 20'010, 3);
+  data::Dataset preferences = dataset_of(lengths);
+  preferences.set_rows_of_example(2);
+  const Schedule schedule =
+      make_schedule(arch::resolve(config, architecture_with(0)), preferences, dataset_of({}), {}, kAll);
+  EXPECT_TRUE(is_played(schedule, schedule.reference_order, 50));
+  EXPECT_FALSE(schedule.all_events);
+}
+
 TEST(Schedule, BeginsWhereACheckpointLeftTheRun) {
   const config::RunConfig config = in_order(1, 2);
   const data::Dataset data = dataset_of({3, 4, 5});

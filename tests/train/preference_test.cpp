@@ -11,6 +11,7 @@ namespace fathom::train {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class Preferences : public testing::SmallRun {
@@ -44,6 +45,16 @@ class Preferences : public testing::SmallRun {
     std::vector<StepReport> reports;
     run(config, stop_after, &reports);
     return reports;
+  }
+
+  // Of a resumed run, before its Trainer is made; "" where it may go on.
+  static std::string refusal(const config::RunConfig& config) {
+    try {
+      find_resume(config, open_inputs(config), false);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
   }
 
   const fs::path golden_ = fs::path(FATHOM_SOURCE_DIR) / "tests/train/golden/dpo";
@@ -134,37 +145,108 @@ TEST_F(Preferences, GoOnAfterAStopToTheSameBits) {
   EXPECT_EQ(rest.back().metrics.more, whole.back().metrics.more);
   EXPECT_EQ(later.back().eval_loss, evaluations.back().eval_loss);
   EXPECT_EQ(later.back().more, evaluations.back().more);
-
-  const fs::path file = reference_file(config.output_dir);
-  fs::remove_all(fs::path(config.output_dir) / "checkpoint-3");
-  std::string bytes = read_file(file);
-  bytes[bytes.size() / 2] ^= 1;
-  write_file_atomically(file, bytes);
-  const auto message = [&] {
-    try {
-      run(config);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_THAT(message(), HasSubstr("is damaged"));
-  fs::remove(file);
-  EXPECT_THAT(message(), HasSubstr("is missing"));
 }
 
-TEST(Reference, IsOfOneIdentity) {
+TEST_F(Preferences, GoOnWithTheReferenceOfTheirRunAlone) {
+  config::RunConfig other = this->config("other"), config = this->config("run");
+  other.learning_rate = config.learning_rate / 2;
+  other.model_name_or_path = (folder_ / "other_model").string();
+  fs::copy(folder_ / "model", other.model_name_or_path);
+  fs::remove(fs::path(other.model_name_or_path) / "model.safetensors");
+  other.random_init = true;
+  run(other);
+  config.save_steps = 1;
+  config.resume_from_checkpoint = "auto";
+  EXPECT_THROW(run(config, 2), testing::Stop);
+
+  const fs::path file = reference_file(config.output_dir);
+  const std::string whole = read_file(file);
+  fs::copy_file(reference_file(other.output_dir), file, fs::copy_options::overwrite_existing);
+  EXPECT_THAT(refusal(config), AllOf(HasSubstr(file.string()), HasSubstr("is not the one of the run"),
+                                     HasSubstr("copy reference.logps of that run beside the checkpoint")));
+  std::string damaged = whole;
+  damaged[damaged.size() / 2] ^= 1;
+  write_file_atomically(file, damaged);
+  EXPECT_THAT(refusal(config), HasSubstr("is damaged"));
+  fs::remove(file);
+  EXPECT_THAT(refusal(config), HasSubstr("is missing"));
+
+  write_file_atomically(file, whole);
+  config.resume_from_checkpoint = checkpoint::find_newest(config.output_dir)->folder().string();
+  config.output_dir = (folder_ / "elsewhere").string();
+  run(config);
+  EXPECT_EQ(read_file(reference_file(config.output_dir)), whole);
+  config.resume_from_checkpoint = "auto";
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST_F(Preferences, GoOnWithoutValidationDataButNotWithOthers) {
+  config::RunConfig config = this->config("run");
+  config.validation_file = config.train_file;
+  config.eval_strategy = config::Cadence::kSteps;
+  config.eval_steps = 1;
+  config.save_steps = 1;
+  config.resume_from_checkpoint = "auto";
+  EXPECT_THROW(run(config, 2), testing::Stop);
+
+  config::RunConfig without = config;
+  without.validation_file.clear();
+  without.eval_strategy = config::Cadence::kNo;
+  without.output_dir = (folder_ / "without").string();
+  without.resume_from_checkpoint = checkpoint::find_newest(config.output_dir)->folder().string();
+  std::vector<StepReport> rest, rest_without;
+  run(without, -1, &rest_without);
+  EXPECT_EQ(read_file(reference_file(without.output_dir)), read_file(reference_file(config.output_dir)));
+
+  std::string lines = read_file(golden_ / "preferences.jsonl");
+  write_file_atomically(folder_ / "others.jsonl", lines.substr(lines.find('\n') + 1));
+  config::RunConfig with_others = config;
+  with_others.validation_file = {(folder_ / "others.jsonl").string()};
+  EXPECT_THAT(refusal(with_others), AllOf(HasSubstr("validation_file"), HasSubstr("put those back")));
+
+  run(config, -1, &rest);
+  EXPECT_EQ(rest_without.back().metrics.loss, rest.back().metrics.loss);
+}
+
+TEST_F(Preferences, StopForASignalWhileTheReferenceIsComputed) {
+  config::RunConfig config = this->config("run");
+  config.resume_from_checkpoint = "auto";
+  const schedule::RunInputs inputs = open_inputs(config);
+  Observer observer;
+  observer.on_start = [] { raise(SIGTERM); };
+  const auto signalled = [&](int64_t batch) {
+    config.per_device_eval_batch_size = batch;
+    Trainer trainer(arch::resolve(config, inputs.architecture), 2 * batch * inputs.longest_train,
+                    {at::kCPU, &testing::cpu_ledger(), nullptr});
+    return train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
+  };
+  const RunResult stopped = signalled(2);
+  EXPECT_EQ(stopped.signal, SIGTERM);
+  EXPECT_TRUE(stopped.nothing_saved);
+  EXPECT_EQ(stopped.steps, 0);
+  EXPECT_FALSE(fs::exists(reference_file(config.output_dir)));
+  EXPECT_FALSE(checkpoint::find_newest(config.output_dir));
+
+  const RunResult in_one_batch = signalled(12);  // whose end is that of the pass: a checkpoint before the first step
+  EXPECT_EQ(in_one_batch.signal, SIGTERM);
+  EXPECT_FALSE(in_one_batch.nothing_saved);
+  EXPECT_EQ(checkpoint::find_newest(config.output_dir)->step(), 0);
+  std::vector<StepReport> reports;
+  run(config, -1, &reports);
+  EXPECT_EQ(reports.size(), 3U);
+}
+
+TEST(Reference, ComesBackAsItWasWritten) {
   const fs::path file = fs::temp_directory_path() / ("fathom-reference-" + std::to_string(getpid()));
-  const Reference reference{{-1.5F, -2.25F, 0.0F, -3e-38F}, {-7.0F, -8.0F}};
-  const std::string identity = reference_identity({}, {"base", "train", "validation"});
-  write_reference(file, identity, reference);
-  const Reference read = read_reference(file, identity);
+  const Reference reference{{-1.5F, -2.25F, 0.0F, -3e-38F}, {-7.0F, -8.0F}, "validation", ""};
+  const std::string digest = write_reference(file, reference);
+  const Reference read = read_reference(file, digest);
   EXPECT_EQ(read.train, reference.train);
   EXPECT_EQ(read.validation, reference.validation);
-  EXPECT_THROW(read_reference(file, reference_identity({}, {"other", "train", "validation"})), Error);
-  config::RunConfig in_16_bits;
-  in_16_bits.bf16 = true;
-  EXPECT_THROW(read_reference(file, reference_identity(in_16_bits, {"base", "train", "validation"})), Error);
+  EXPECT_EQ(read.validation_data, reference.validation_data);
+  EXPECT_EQ(read.digest, digest);
+  EXPECT_EQ(digest, write_reference(file, read));
+  EXPECT_THROW(read_reference(file, ""), Error);
   fs::remove(file);
 }
 

@@ -60,7 +60,7 @@ TEST_F(RunStateTest, AnythingElseIsRefusedByItsKey) {
       changed[place] = value;
       if (value == state.at(place)) continue;
       const std::string why = refusal(changed);  // nothing else is thrown
-      const bool is_text = state.at(place).is_string() || place.back() == "best_folder";
+      const bool is_text = state.at(place).is_string() || place.back() == "best_folder" || place.back() == "reference";
       const bool is_loss = state.at(place).is_number_float();
       const bool is_wrong = value.is_array() || (value == -1 && !is_loss) || (value == "x" && !is_text);
       EXPECT_FALSE(is_wrong && why.empty()) << place << ": " << value;

@@ -127,7 +127,8 @@ void add_chunks(std::vector<Technique>& rows, const RunConfig& run) {
 
 void add_evaluations(std::vector<Technique>& rows, const RunConfig& run) {
   const int64_t own = run.per_device_eval_batch_size;
-  if (own == 1 || (run.eval_strategy == config::Cadence::kNo && !run.eval_on_start)) return;
+  const bool evaluates = run.eval_strategy != config::Cadence::kNo || run.eval_on_start;
+  if (own == 1 || (!evaluates && !config::row_of(run.objective).needs_reference)) return;
   rows.push_back(setting_row("evaluation", "", "", &RunConfig::per_device_eval_batch_size, own));
   rows.push_back(setting_row<int64_t>("evaluation", "single rows in evaluations", "the same losses, more slowly",
                                       &RunConfig::per_device_eval_batch_size, 1));
