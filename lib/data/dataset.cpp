@@ -126,13 +126,13 @@ Dataset Dataset::cut(int64_t max_length) const {
       lost.add({0, length(row) - max_length, target_count(row) - kept.targets, 0});
     }
     lost.truncated = lost.cut_tokens > 0 ? 1 : 0;
-    lost.alike = lost.truncated == 1 && rows_of_example_ > 1 && are_alike(first, of_example) ? 1 : 0;
-    result.truncation_.add(lost);
     if (std::all_of(of_example.begin(), of_example.end(), [](const Place& kept) { return kept.targets > 0; })) {
       result.places_.insert(result.places_.end(), of_example.begin(), of_example.end());
+      lost.alike = lost.truncated == 1 && rows_of_example_ > 1 && are_alike(first, of_example) ? 1 : 0;
     } else {
-      ++result.truncation_.without_target;
+      lost.without_target = 1;
     }
+    result.truncation_.add(lost);
   }
   return result;
 }
