@@ -81,6 +81,7 @@ def main():
     (OUT / "preferences.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     torch.manual_seed(92)
     adapted = get_peft_model(model_of(""), LoraConfig(r=3, lora_alpha=24, target_modules=["q_proj", "o_proj", "up_proj"]))
+    adapted.peft_config["default"].base_model_name_or_path = BASE.name  # no path of the machine that wrote it
     for parameter_name, parameter in adapted.named_parameters():
         if "lora_B" in parameter_name:
             parameter.data.normal_(std=0.05)
