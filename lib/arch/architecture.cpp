@@ -293,25 +293,28 @@ std::vector<std::vector<int64_t>> kept_while_generating(const Architecture& arch
   return std::vector(2, std::vector{batch, attention.key_value_heads, capacity, attention.head_dim});
 }
 
-int64_t parameter_count(const Architecture& architecture) {
-  int64_t count = 0;
-  for (const ParameterSpec& spec : parameter_specs(architecture)) {
-    count = checked_add(count, spec.elements(), "number of parameters");
-  }
-  return count;
-}
+namespace {
 
-int64_t active_parameter_count(const Architecture& architecture) {
+// of_experts: how many of a layer's experts count.
+int64_t count_parameters(const Architecture& architecture, int64_t Experts::*of_experts) {
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(architecture)) {
     int64_t elements = spec.elements();
     if (spec.role == Role::kExperts) {
       const Experts& experts = *architecture.layers[static_cast<size_t>(spec.layer)].feed_forward.experts;
-      elements = elements / experts.count * experts.per_token;
+      elements = elements / experts.count * (experts.*of_experts);
     }
-    count = checked_add(count, elements, "number of active parameters");
+    count = checked_add(count, elements, "number of parameters");
   }
   return count;
+}
+
+}  // namespace
+
+int64_t parameter_count(const Architecture& architecture) { return count_parameters(architecture, &Experts::count); }
+
+int64_t active_parameter_count(const Architecture& architecture) {
+  return count_parameters(architecture, &Experts::per_token);
 }
 
 }  // namespace fathom::arch

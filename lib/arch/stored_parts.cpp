@@ -102,12 +102,7 @@ bool may_be_stored_otherwise(std::string_view parameter) {
          parameter.ends_with(".router.weight");
 }
 
-bool stores_transposed(const Architecture& architecture) {
-  const std::vector<ParameterSpec> specs = parameter_specs(architecture);
-  return std::any_of(specs.begin(), specs.end(), [&](const ParameterSpec& spec) {
-    return spec.role == Role::kProjection && stored_parts(architecture, spec).front().transposed;
-  });
-}
+bool stores_transposed(const Architecture& architecture) { return is_gpt2(architecture); }
 
 bool is_stored_embedding(std::string_view tensor) {
   constexpr std::string_view kNames[] = {"model.embed_tokens.weight", "shared.weight", "transformer.wte.weight",
@@ -117,7 +112,7 @@ bool is_stored_embedding(std::string_view tensor) {
 
 const char* why_not_stored_in_codes(const Architecture& architecture) {
   if (architecture.experts() != nullptr) return "has experts";
-  return is_gpt2(architecture) ? "has matrices that folders store transposed" : nullptr;
+  return stores_transposed(architecture) ? "has matrices that folders store transposed" : nullptr;
 }
 
 }  // namespace fathom::arch

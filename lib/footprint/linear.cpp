@@ -19,6 +19,15 @@ Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
   return {"input of a linear layer", kProduct, step.wide(sizes.in, step.compute_bytes)};
 }
 
+bool widens(const StepSizes& step, const LinearSizes& sizes) {
+  return sizes.adapted && step.adapter_bytes != step.compute_bytes;
+}
+
+// For the products with an adapter.
+Bytes wide_input_of(const StepSizes& step, const LinearSizes& sizes) {
+  return {"adapters' input, cast", kLora, step.wide(sizes.in, step.adapter_bytes)};
+}
+
 bool multiplies_in_fp8(const StepSizes& step, const LinearSizes& sizes) {
   return step.fp8_products && (sizes.trained || sizes.codes == quant::Scheme::kFp8);
 }
@@ -95,11 +104,31 @@ void add_work(const StepSizes& step, const LinearSizes& sizes, bool copies, Foot
 
 void append(Tensors& moment, const Tensors& more) { moment.insert(moment.end(), more.begin(), more.end()); }
 
+// The moments of the backward pass in which it is made.
+void add_gradient_of_input(const StepSizes& step, const LinearSizes& sizes, const Bytes& of_output,
+                           Footprint& footprint) {
+  const Bytes input = input_of(step, sizes), wide_input = wide_input_of(step, sizes);
+  Tensors of_input = {of_output};
+  if (!sizes.adds_to_gradient) {
+    of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
+  }
+  Tensors through = of_input;
+  if (!sizes.trained || multiplies_in_fp8(step, sizes)) append(of_input, made_for_backward(step, sizes));
+  footprint.backward.push_back(std::move(of_input));
+  if (!widens(step, sizes) && !(sizes.adapted && step.dropout)) return;
+  through.push_back({"gradient of adapters' input", kLora, wide_input.product});
+  if (widens(step, sizes)) {
+    through.push_back({"gradient of adapters' input, cast", kLora, input.product});
+  } else if (step.cuda) {  // elsewhere dropout is in place
+    through.push_back({"gradient of adapters' input, before dropout", kLora, wide_input.product});
+  }
+  footprint.backward.push_back(std::move(through));
+}
+
 }  // namespace
 
 Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (sizes.fake_codes) return fake_quantized_footprint(step, sizes);
-  const bool widens = sizes.adapted && step.adapter_bytes != step.compute_bytes;
   const Bytes input = input_of(step, sizes);
   const Bytes output = {"output of a linear layer", kProduct, step.wide(sizes.out, step.compute_bytes)};
   const Bytes of_output = {"gradient of a linear layer's output", kGradientSource, output.product};
@@ -109,7 +138,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   Footprint footprint;
   const Tensors made = made_for_forward(step, sizes);
   add_work(step, sizes, !made.empty(), footprint);
-  Tensors given = {output}, of_weight = {of_output}, of_input = {of_output};
+  Tensors given = {output}, of_weight = {of_output};
   if (!sizes.input_is_kept) given.push_back(input);
   footprint.forward = {given};
   append(footprint.forward.front(), made);
@@ -128,14 +157,14 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
     }
     if (step.dropout) footprint.kept.push_back(mask);
   }
-  const Bytes wide_input = {"adapters' input, cast", kLora, step.wide(sizes.in, step.adapter_bytes)};
+  const Bytes wide_input = wide_input_of(step, sizes);
   const Bytes wide_output = {"output, or its gradient, in the adapters' type", kLora,
                              step.wide(sizes.out, step.adapter_bytes)};
   const Bytes dropped = {"adapters' input, dropped out", kLora, wide_input.product};
   const bool makes_again = sizes.keeps_input() && sizes.makes_input_again && !sizes.input_is_made;
-  const bool casts_again = widens && !sizes.input_is_made, drops = sizes.adapted && step.dropout;
+  const bool casts_again = widens(step, sizes) && !sizes.input_is_made, drops = sizes.adapted && step.dropout;
   if (makes_again) of_weight.push_back(input);
-  if (widens) {
+  if (widens(step, sizes)) {
     given.push_back(wide_input);
     if (casts_again) of_weight.push_back(wide_input);
     footprint.forward.push_back(given);
@@ -157,20 +186,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
     if (casts_again) footprint.backward.back().push_back(wide_input);
     if (drops) footprint.backward.back().push_back(dropped);
   }
-  if (!sizes.input_needs_gradient) return footprint;
-  if (!sizes.adds_to_gradient)
-    of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
-  Tensors through = of_input;
-  if (!sizes.trained || multiplies_in_fp8(step, sizes)) append(of_input, made_for_backward(step, sizes));
-  footprint.backward.push_back(std::move(of_input));
-  if (sizes.adapted && (widens || step.dropout)) {
-    through.push_back({"gradient of adapters' input", kLora, wide_input.product});
-    if (widens) through.push_back({"gradient of adapters' input, cast", kLora, input.product});
-    if (!widens && step.cuda) {  // elsewhere dropout is in place
-      through.push_back({"gradient of adapters' input, before dropout", kLora, wide_input.product});
-    }
-    footprint.backward.push_back(std::move(through));
-  }
+  if (sizes.input_needs_gradient) add_gradient_of_input(step, sizes, of_output, footprint);
   return footprint;
 }
 

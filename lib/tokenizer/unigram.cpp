@@ -31,6 +31,55 @@ UnigramVocabulary checked(UnigramVocabulary vocabulary, const std::string& where
   return vocabulary;
 }
 
+// The tokens of a text up to a border at which every segmentation has one that begins.
+class Decided {
+ public:
+  Decided(std::string_view text, int32_t unknown_id, const PieceTrie& trie, std::vector<int32_t>& ids,
+          std::vector<int64_t>* begins)
+      : text_(text), unknown_id_(unknown_id), trie_(trie), ids_(ids), begins_(begins) {}
+
+  size_t border() const { return border_; }
+  // All segmentations meet where the path ends, so what comes before is decided. path[i]: the best segmentation that
+  // ends at border + i; it begins anew. tokens: of the path, the last one first; what was there is lost.
+  void push_path(std::vector<UnigramWorkspace::Node>& path, std::vector<UnigramWorkspace::Node>& tokens) {
+    tokens.clear();
+    for (size_t end = path.size() - 1; end > 0; end = path[end].begin) tokens.push_back(path[end]);
+    for (size_t i = tokens.size(); i-- > 0;) {
+      const size_t begin = border_ + tokens[i].begin;
+      if (tokens[i].id == unknown_id_) {
+        if (unknown_begin_ == unknown_end_) unknown_begin_ = begin;
+        unknown_end_ = border_ + (i == 0 ? path.size() - 1 : tokens[i - 1].begin);
+      } else {
+        push_unknown();
+        push(begin, tokens[i].id);
+      }
+    }
+    border_ += path.size() - 1;
+    path.assign(1, {.score = path.back().score});
+  }
+  // Unknown characters side by side, if some came last.
+  void push_unknown() {
+    if (unknown_begin_ == unknown_end_) return;
+    const std::string_view unknown = text_.substr(unknown_begin_, unknown_end_ - unknown_begin_);
+    push(unknown_begin_, trie_.find(unknown).value_or(unknown_id_));
+    unknown_begin_ = unknown_end_;
+  }
+
+ private:
+  void push(size_t begin, int32_t id) {
+    ids_.push_back(id);
+    if (begins_ != nullptr) begins_->push_back(static_cast<int64_t>(begin));
+  }
+
+  std::string_view text_;
+  int32_t unknown_id_;
+  const PieceTrie& trie_;
+  std::vector<int32_t>& ids_;
+  std::vector<int64_t>* begins_;
+  size_t border_ = 0;
+  size_t unknown_begin_ = 0, unknown_end_ = 0;
+};
+
 }  // namespace
 
 Unigram::Unigram(UnigramVocabulary vocabulary, const std::string& where)
@@ -40,43 +89,13 @@ Unigram::Unigram(UnigramVocabulary vocabulary, const std::string& where)
 
 void Unigram::encode(std::string_view text, UnigramWorkspace& workspace, std::vector<int32_t>& ids,
                      std::vector<int64_t>* begins) const {
-  auto& path = workspace.path;      // path[i]: the best segmentation that ends at border + i
-  auto& tokens = workspace.tokens;  // of a stretch, the last one first
-  size_t border = 0;                // a token begins here in every segmentation
-  size_t unknown_begin = 0, unknown_end = 0;
-
-  const auto push = [&](size_t begin, int32_t id) {
-    ids.push_back(id);
-    if (begins != nullptr) begins->push_back(static_cast<int64_t>(begin));
-  };
-  const auto push_unknown = [&] {
-    if (unknown_begin == unknown_end) return;
-    push(unknown_begin,
-         trie_.find(text.substr(unknown_begin, unknown_end - unknown_begin)).value_or(vocabulary_.unknown_id));
-    unknown_begin = unknown_end;
-  };
-  // All segmentations meet where the path ends, so what comes before is decided.
-  const auto push_path = [&] {
-    tokens.clear();
-    for (size_t end = path.size() - 1; end > 0; end = path[end].begin) tokens.push_back(path[end]);
-    for (size_t i = tokens.size(); i-- > 0;) {
-      const size_t begin = border + tokens[i].begin;
-      if (tokens[i].id == vocabulary_.unknown_id) {
-        if (unknown_begin == unknown_end) unknown_begin = begin;
-        unknown_end = border + (i == 0 ? path.size() - 1 : tokens[i - 1].begin);
-      } else {
-        push_unknown();
-        push(begin, tokens[i].id);
-      }
-    }
-    border += path.size() - 1;
-    path.assign(1, {.score = path.back().score});
-  };
+  auto& path = workspace.path;
+  Decided decided(text, vocabulary_.unknown_id, trie_, ids, begins);
 
   path.assign(1, {});
   for (size_t at = 0; at < text.size();) {
-    if (at == border + path.size() - 1) push_path();
-    const auto begin = static_cast<uint32_t>(at - border);
+    if (at == decided.border() + path.size() - 1) decided.push_path(path, workspace.tokens);
+    const auto begin = static_cast<uint32_t>(at - decided.border());
     const double score_here = path[begin].score;
     const auto offer = [&](size_t bytes, double score, int32_t id) {
       const size_t end = begin + bytes;
@@ -98,9 +117,9 @@ void Unigram::encode(std::string_view text, UnigramWorkspace& workspace, std::ve
     }
     at += character;
   }
-  push_path();
-  push_unknown();
-  if (path.capacity() > kKeptNodes || tokens.capacity() > kKeptNodes) workspace = {};
+  decided.push_path(path, workspace.tokens);
+  decided.push_unknown();
+  if (path.capacity() > kKeptNodes || workspace.tokens.capacity() > kKeptNodes) workspace = {};
 }
 
 }  // namespace fathom::tokenizer

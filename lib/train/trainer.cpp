@@ -22,6 +22,33 @@
 namespace fathom::train {
 namespace {
 
+// What a step's micro-batches of this process add up to.
+class StepSums {
+ public:
+  StepSums(dist::Group* group, int64_t most) : losses_(group, most), of_routers_(group, most) {}
+  void add(const at::Tensor& loss) { losses_.add(loss); }
+  // What the micro-batch made beside its loss; undefined: nothing. share: of it in the mean of all.
+  void add_beside(const at::Tensor& of_router_loss, double share, const at::Tensor& numbers_K) {
+    if (of_router_loss.defined()) of_routers_.add(of_router_loss, share);
+    if (numbers_K.defined()) numbers_K_ = numbers_K_.defined() ? numbers_K_.add_(numbers_K) : numbers_K;
+  }
+  // Over all processes, but the objective's numbers, which are of this one. Once.
+  void take(int64_t micro_batches_of_all, bool has_router_loss, StepResult& result) {
+    result.loss = losses_.take_total(micro_batches_of_all);
+    if (const at::Tensor sums_K = std::exchange(numbers_K_, at::Tensor()); sums_K.defined()) {
+      const at::Tensor here_K = sums_K.cpu();
+      for (int64_t i = 0; i < here_K.numel(); ++i) {
+        result.numbers.push_back(here_K.const_data_ptr<float>()[i] / static_cast<double>(result.counted));
+      }
+    }
+    if (has_router_loss) result.router_loss = of_routers_.take_total(micro_batches_of_all);
+  }
+
+ private:
+  LossSum losses_, of_routers_;
+  at::Tensor numbers_K_;
+};
+
 // Updates smaller than a weight's last bit would be lost, and a loss scale does not lift them.
 void refuse_fp16(const model::Parameter& parameter) {
   if (parameter.tensor.scalar_type() != at::kHalf) return;
@@ -212,9 +239,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   if (gradients_->updates_in_backward() && before_update) before_update();
   gradients_->begin_step(learning_rate);
   const double router_share = 1 / static_cast<double>(micro_batches_of_all);
-  const int64_t most = std::max(config_.gradient_accumulation_steps, std::ssize(micro_batches));
-  LossSum losses(placement_.group, most), of_routers(placement_.group, most);
-  at::Tensor numbers_K;  // sums
+  StepSums sums(placement_.group, std::max(config_.gradient_accumulation_steps, std::ssize(micro_batches)));
   DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
   if (micro_batches.empty()) gradients_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {
@@ -222,14 +247,9 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
     if (i + 1 == micro_batches.size()) gradients_->expect_last();
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
-      losses.add(accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.counted)), router_share,
-                            round_of(static_cast<int64_t>(i))));
-      if (const at::Tensor of_router = model().take_router_loss(); of_router.defined()) {
-        of_routers.add(of_router, router_share);
-      }
-      if (const at::Tensor of_batch_K = evaluator_->take_numbers(); of_batch_K.defined()) {
-        numbers_K = numbers_K.defined() ? numbers_K.add_(of_batch_K) : of_batch_K;
-      }
+      sums.add(accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.counted)), router_share,
+                          round_of(static_cast<int64_t>(i))));
+      sums.add_beside(model().take_router_loss(), router_share, evaluator_->take_numbers());
     });
   }
   gradients_->finish();
@@ -241,15 +261,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   }
   begin(memory::Phase::kOptimizerStep);
   const auto read_losses = [&] {
-    result.loss = losses.take_total(micro_batches_of_all);
-    if (const at::Tensor sums_K = std::exchange(numbers_K, at::Tensor()); sums_K.defined()) {
-      const at::Tensor here_K = sums_K.cpu();
-      for (int64_t i = 0; i < here_K.numel(); ++i) {
-        result.numbers.push_back(here_K.const_data_ptr<float>()[i] / static_cast<double>(result.counted));
-      }
-    }
-    if (model().architecture().router_aux_loss_coef == 0) return;
-    result.router_loss = of_routers.take_total(micro_batches_of_all);
+    sums.take(micro_batches_of_all, model().architecture().router_aux_loss_coef != 0, result);
   };
   update(learning_rate, before_update, read_losses, result);
   end();
