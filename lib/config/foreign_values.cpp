@@ -13,6 +13,8 @@ constexpr std::string_view kPreferences = "of preferences DPO alone is trained: 
 
 constexpr std::string_view kOtherObjectives = "not supported; of preferences dpo alone is";
 
+constexpr std::string_view kOtherLosses = "not supported; of TRL's losses sigmoid, hinge, ipo and robust are";
+
 struct ForeignValue {
   std::string_view key;
   std::string_view theirs;
@@ -61,6 +63,24 @@ constexpr ForeignValue kForeignValues[] = {
     {"objective", "ppo", kOtherObjectives},
     {"objective", "grpo", kOtherObjectives},
     {"objective", "reward", kOtherObjectives},
+    {"loss_type", "dpo", "write sigmoid"},
+    {"loss_type", "cdpo", kOtherLosses},
+    {"loss_type", "exo_pair", kOtherLosses},
+    {"loss_type", "nca_pair", kOtherLosses},
+    {"loss_type", "bco_pair", kOtherLosses},
+    {"loss_type", "sppo_hard", kOtherLosses},
+    {"loss_type", "aot", kOtherLosses},
+    {"loss_type", "aot_pair", kOtherLosses},
+    {"loss_type", "aot_unpaired", kOtherLosses},
+    {"loss_type", "apo_zero", kOtherLosses},
+    {"loss_type", "apo_down", kOtherLosses},
+    {"loss_type", "discopop", kOtherLosses},
+    {"loss_type", "sft", kOtherLosses},
+    {"loss_type", "sigmoid_norm", kOtherLosses},
+    {"loss_type", "kto", kOtherLosses},
+    {"loss_type", "kto_pair", kOtherLosses},
+    {"loss_type", "orpo", kOtherLosses},
+    {"loss_type", "simpo", kOtherLosses},
     {"method", "sft", "write full or lora"},
     {"method", "none", "write full"},
     {"method", "pt", "write full or lora; lines of text are learned whole"},

@@ -3,9 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
-#include <string_view>
-
 #include "config/objective.h"
 
 namespace fathom::ops {
@@ -16,14 +13,9 @@ struct PreferenceOptions {
   double label_smoothing = 0;
 };
 
-// Sums over preferences, under TRL's names: rewards are beta times what log-probabilities gained on the reference's.
-// An accuracy counts preferences whose chosen answer has the greater reward; of equal ones none is.
-inline constexpr std::array<std::string_view, 6> kPreferenceNumbers = {
-    "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected"};
-
 struct PreferenceLoss {
   at::Tensor loss;       // an FP32 scalar: the sum over preferences divided by `denominator`
-  at::Tensor numbers_K;  // FP32, without gradients: kPreferenceNumbers
+  at::Tensor numbers_K;  // FP32, without gradients, sums over preferences: report::kPreferenceNumbers
 };
 
 // logps_B: of answers, those of a preference one behind the other, the chosen one first; FP32. reference_B: the same of

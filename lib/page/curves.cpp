@@ -12,6 +12,7 @@
 #include "base/numbers.h"
 #include "page/html.h"
 #include "page/line_figure.h"
+#include "report/preference_numbers.h"
 
 namespace fathom::page {
 namespace {
@@ -28,6 +29,7 @@ std::string scientific(double value) {
   return text.data();
 }
 std::string loss_text(double value) { return decimal(value, 4); }
+std::string reward_text(double value) { return decimal(value, 3); }
 std::string count_text(double value) { return format_count(std::llround(std::clamp(value, -9e18, 9e18))); }
 std::string step_text(double value) { return count_text(value); }
 std::string speed_text(double value) { return count_text(value) + " tokens/s"; }
@@ -161,6 +163,47 @@ std::string answers_figure(const RunRecord& record) {
   return figure.format();
 }
 
+struct PreferenceLine {
+  std::string_view number;  // of report::kPreferenceNumbers
+  const char* called;
+  bool of_evaluations = false;
+};
+
+// Of preferences; empty where the run has none.
+std::string preference_figure(const RunRecord& record, const char* title, const std::vector<PreferenceLine>& lines) {
+  LineFigure figure;
+  figure.title = title;
+  figure.x_title = "step";
+  figure.value = reward_text;
+  figure.position = step_text;
+  figure.label = std::string(title) + " over steps, at the end";
+  for (const PreferenceLine& line : lines) {
+    const auto number = [&line](const auto& metrics) {
+      return report::number_of(metrics.more, line.number).value_or(std::numeric_limits<double>::quiet_NaN());
+    };
+    const Points points = line.of_evaluations ? points_of(record.evaluations, number) : points_of(record.steps, number);
+    if (points.empty()) continue;
+    figure.label +=
+        (figure.series.empty() ? " " : ", ") + std::string(line.called) + " " + reward_text(points.back().second);
+    figure.series.push_back({line.called, "s" + std::to_string(&line - lines.data()), thinned(points, kPoints),
+                             line.of_evaluations ? LineFigure::Marks::kBoth : LineFigure::Marks::kLine});
+  }
+  if (figure.series.empty()) return "";
+  figure.x = step_axis(figure.series);
+  const auto [lowest, highest] = range_of(figure.series, true);
+  figure.y = linear_axis(std::min(lowest, 0.0), std::max(highest, lowest + 1e-3), 5);
+  return figure.format();
+}
+
+std::string preference_figures(const RunRecord& record) {
+  return preference_figure(record, "Rewards",
+                           {{report::kChosenReward, "chosen"},
+                            {report::kRejectedReward, "rejected"},
+                            {report::kRewardMargin, "margin"}}) +
+         preference_figure(record, "Share of preferences whose chosen answer has the greater reward",
+                           {{report::kRewardAccuracy, "training"}, {report::kRewardAccuracy, "evaluation", true}});
+}
+
 // One figure of the logged steps; empty where none of them has it.
 std::string step_figure(const RunRecord& record, const char* title, double report::StepMetrics::*figure_of,
                         std::string (*text)(double), bool may_be_logarithmic) {
@@ -242,7 +285,7 @@ std::string attention_figure(LineFigure figure, double base, std::string (*tick)
 std::string training_section(const RunRecord& record) {
   using report::StepMetrics;
   const std::string figures =
-      loss_figure(record) + answers_figure(record) +
+      loss_figure(record) + preference_figures(record) + answers_figure(record) +
       step_figure(record, "Throughput in tokens per second", &StepMetrics::tokens_per_second, speed_text, false) +
       step_figure(record, "Learning rate", &StepMetrics::learning_rate, rate_text, false) +
       step_figure(record, "Norm of the gradients", &StepMetrics::grad_norm, short_text, true);

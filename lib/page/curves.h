@@ -7,7 +7,7 @@
 
 namespace fathom::page {
 
-// Loss, throughput, learning rate and the gradients' norm; empty without metrics.
+// Loss, rewards of preferences, throughput, learning rate and the gradients' norm; empty without metrics.
 std::string training_section(const RunRecord& record);
 // Memory and time of attention over length, math against flash; empty unless memory.json has "attention".
 std::string attention_section(const Json& memory);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json_reason.h"
 #include "base/log.h"
+#include "report/preference_numbers.h"
 
 namespace fathom::page {
 namespace {
@@ -76,6 +77,16 @@ void read_timelines(const fs::path& file, RunRecord& record) try {
 // JSON has neither NaN nor infinity: what was one is null, as the norm of a step that was skipped.
 double number_of(const Json& value) { return value.is_null() ? kNan : value.get<double>(); }
 
+// Those that the line has.
+report::Scalars preference_numbers(const Json& line, std::string_view prefix) {
+  report::Scalars numbers;
+  for (const std::string_view name : report::kPreferenceNumbers) {
+    const auto found = line.find(std::string(prefix) + std::string(name));
+    if (found != line.end()) numbers.emplace_back(name, number_of(*found));
+  }
+  return numbers;
+}
+
 void read_metrics_line(const Json& line, RunRecord& record) {
   const auto number_or_nan = [&](const char* key) { return line.contains(key) ? number_of(line.at(key)) : kNan; };
   const auto number = [&](const char* key) {
@@ -87,7 +98,8 @@ void read_metrics_line(const Json& line, RunRecord& record) {
     const auto share = [&](const char* key) { return line.contains(key) ? std::optional(number(key)) : std::nullopt; };
     record.evaluations.push_back({step, number("epoch"), number_of(line.at("eval_loss")),
                                   line.value("eval_tokens", int64_t{0}), number("eval_seconds"),
-                                  share("eval_exact_match"), share("eval_rougeL")});
+                                  share("eval_exact_match"), share("eval_rougeL"),
+                                  preference_numbers(line, report::kOfEvaluation)});
     return;
   }
   report::StepMetrics metrics;
@@ -102,7 +114,8 @@ void read_metrics_line(const Json& line, RunRecord& record) {
   metrics.step_seconds = number("step_seconds");
   metrics.live_bytes = line.value("live_bytes", int64_t{0});
   metrics.peak_bytes = line.value("peak_bytes", int64_t{0});
-  record.steps.push_back(metrics);
+  metrics.more = preference_numbers(line, "");
+  record.steps.push_back(std::move(metrics));
 }
 
 // A line without its end is what a killed run leaves: it does not count.

@@ -20,7 +20,8 @@ struct RunRecord {
   std::string config;                                   // config.yaml as it stands; may be empty
   Json memory;                                          // memory.json, an object; empty if there is none
   std::optional<memory::Timeline> predicted, measured;  // timeline.json, of the step with the largest peak
-  std::vector<report::StepMetrics> steps;               // metrics.jsonl
+  // metrics.jsonl; `more` has the numbers of preferences alone, those of evaluations by the names that steps have
+  std::vector<report::StepMetrics> steps;
   std::vector<report::EvaluationMetrics> evaluations;
 };
 

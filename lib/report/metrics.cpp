@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/numbers.h"
+#include "report/preference_numbers.h"
 
 namespace fathom::report {
 
@@ -22,6 +23,9 @@ std::optional<double> number_of(const Scalars& scalars, std::string_view name) {
 std::string describe(const EvaluationMetrics& metrics) {
   std::string text =
       "loss " + format_decimal(metrics.eval_loss, 4) + " over " + format_count(metrics.eval_tokens) + " tokens";
+  if (const auto accuracy = number_of(metrics.more, std::string(kOfEvaluation) + std::string(kRewardAccuracy))) {
+    text += "; " + format_decimal(100 * *accuracy, 1) + " % of the preferences gained more for the chosen answer";
+  }
   if (!metrics.eval_exact_match || !metrics.eval_rouge_l) return text;
   return text + "; " + format_decimal(100 * *metrics.eval_exact_match, 1) + " % of the answers exact, ROUGE-L " +
          format_decimal(*metrics.eval_rouge_l, 4);

@@ -17,6 +17,8 @@ namespace fathom::report {
 // Numbers that some runs report beside what all do, by name ("router_loss"): every log writes them as they come. Names
 // that the terminal's line looks for:
 inline constexpr const char *kLossScale = "loss_scale", *kSkippedSteps = "skipped_steps";
+// What those of evaluations begin with.
+inline constexpr std::string_view kOfEvaluation = "eval_";
 using Number = std::variant<int64_t, double>;
 using Scalars = std::vector<std::pair<std::string, Number>>;
 double as_double(const Number& number);

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/numbers.h"
+#include "report/preference_numbers.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -48,6 +49,10 @@ std::string format_progress(const Progress& progress, int64_t width) {
       {"memory " + format_bytes(metrics.live_bytes), 4},
       {"peak " + format_bytes(metrics.peak_bytes), 3},
   };
+  if (const auto accuracy = number_of(metrics.more, kRewardAccuracy)) {
+    const double margin = number_of(metrics.more, kRewardMargin).value_or(0);
+    parts.insert(parts.begin() + 2, Part{print("accuracy %.0f %%  margin %.3g", 100 * *accuracy, margin), 0});
+  }
   if (const double skipped = number_of(metrics.more, kSkippedSteps).value_or(0); skipped > 0) {
     parts.insert(parts.begin() + 3, Part{"skipped " + format_count(std::llround(skipped)), 0});
   }

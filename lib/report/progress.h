@@ -18,9 +18,9 @@ struct Progress {
 };
 
 // "step 120/600 20%  loss 1.2345  lr 4.50e-05  3,210 tok/s  ETA 1m23s  memory 1.20 GiB  peak 1.50 GiB".
-// With a "loss_scale" also "scale 32768", and "skipped 2" from the first of "skipped_steps" on.
-// width: terminal columns that must not be exceeded; the scale, learning rate, peak and memory give way in this order.
-// 0: no limit.
+// Of preferences also "accuracy 75 %  margin 0.123", of rewards. With a "loss_scale" also "scale 32768", and "skipped
+// 2" from the first of "skipped_steps" on. width: terminal columns that must not be exceeded; the scale, learning rate,
+// peak and memory give way in this order. 0: no limit.
 std::string format_progress(const Progress& progress, int64_t width = 0);
 
 // Shows progress after each step, with the speed and the time left as recent steps suggest them.

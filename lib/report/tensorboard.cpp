@@ -87,7 +87,7 @@ void EventFile::append(const EvaluationMetrics& metrics) {
   if (metrics.eval_exact_match) values.emplace_back("eval/exact_match", *metrics.eval_exact_match);
   if (metrics.eval_rouge_l) values.emplace_back("eval/rougeL", *metrics.eval_rouge_l);
   for (const auto& [name, number] : metrics.more) {
-    values.emplace_back("eval/" + name.substr(std::string("eval_").size()), as_double(number));
+    values.emplace_back("eval/" + name.substr(kOfEvaluation.size()), as_double(number));
   }
   append(metrics.step, values);
 }

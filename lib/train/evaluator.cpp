@@ -14,6 +14,7 @@
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
 #include "ops/tf32.h"
+#include "report/preference_numbers.h"
 #include "schedule/step_order.h"
 
 namespace fathom::train {
@@ -127,13 +128,13 @@ int64_t Evaluator::counted(const data::Batch& batch) const {
 
 std::span<const std::string_view> Evaluator::number_names() const {
   if (!preferences_) return {};
-  return ops::kPreferenceNumbers;
+  return report::kPreferenceNumbers;
 }
 
-report::Scalars Evaluator::named(const std::vector<double>& values, const std::string& prefix) const {
+report::Scalars Evaluator::named(const std::vector<double>& values, std::string_view prefix) const {
   report::Scalars scalars;
   for (size_t i = 0; i < values.size(); ++i) {
-    scalars.emplace_back(prefix + std::string(number_names()[i]), values[i]);
+    scalars.emplace_back(std::string(prefix).append(number_names()[i]), values[i]);
   }
   return scalars;
 }

@@ -87,7 +87,8 @@ class Evaluator {
   // Of what the objective reports beside its loss; none: of nothing.
   std::span<const std::string_view> number_names() const;
   // These values of them under their names.
-  report::Scalars named(const std::vector<double>& values, const std::string& prefix = "") const;
+  report::Scalars named(const std::vector<double>& values, std::string_view prefix = "") const;
+  report::Scalars named(const Evaluation& evaluation) const { return named(evaluation.numbers, report::kOfEvaluation); }
   // The sums of these over the batch of the last `loss`, FP32; undefined where there are none. Asked once.
   at::Tensor take_numbers() { return std::move(numbers_K_); }
   // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than

@@ -207,7 +207,7 @@ void Loop::evaluate() {
   }
   if (observer_.on_evaluation) {
     observer_.on_evaluation({counters_.step, epoch(), evaluation.loss, evaluation.target_count, seconds_since(start),
-                             exact_match, rouge_l, trainer_.evaluator().named(evaluation.numbers, "eval_")});
+                             exact_match, rouge_l, trainer_.evaluator().named(evaluation)});
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ops/token_logprobs.h"
+#include "report/preference_numbers.h"
 
 namespace fathom::ops {
 namespace {
@@ -73,9 +74,9 @@ TEST(PreferenceLoss, ReportsSumsOverPreferences) {
       preference_loss(tensor(kLogps), tensor(kReference), tensor(kLengths), 1, options).numbers_K;
   // Gains: 1 and -0.5, -1 and 2, 0 and 0, which is no right one.
   const std::vector<double> sums = {0.0, 0.75, 1, -0.75, -30.5, -23.5};
-  ASSERT_EQ(numbers.numel(), std::ssize(kPreferenceNumbers));
+  ASSERT_EQ(numbers.numel(), std::ssize(report::kPreferenceNumbers));
   for (size_t i = 0; i < sums.size(); ++i) {
-    EXPECT_NEAR(numbers[static_cast<int64_t>(i)].item<double>(), sums[i], 1e-6) << kPreferenceNumbers[i];
+    EXPECT_NEAR(numbers[static_cast<int64_t>(i)].item<double>(), sums[i], 1e-6) << report::kPreferenceNumbers[i];
   }
 }
 

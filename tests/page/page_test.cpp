@@ -370,6 +370,18 @@ TEST(ReportPage, SaysWhyThePredictedStepIsShorter) {
   EXPECT_THAT(report_page(record), HasSubstr("as many batches of a step as can make the largest peak"));
 }
 
+TEST(ReportPage, ShowsRewardsOfPreferences) {
+  RunRecord record = example_record();
+  EXPECT_THAT(report_page(record), Not(HasSubstr("Rewards")));
+  for (report::StepMetrics& step : record.steps) {
+    step.more = {{"rewards/chosen", 0.5}, {"rewards/rejected", -0.25}, {"rewards/margins", 0.75}};
+  }
+  record.evaluations.back().more = {{"rewards/accuracies", 0.875}};
+  const std::string page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("Rewards over steps, at the end chosen 0.5, rejected -0.25, margin 0.75"));
+  EXPECT_THAT(page, HasSubstr("at the end evaluation 0.875"));
+}
+
 TEST(ReportPage, ShowsTheRulesThatAreMeantFirst) {
   RunRecord record = example_record();
   record.memory["rules_of_thumb"] = {

@@ -89,6 +89,15 @@ TEST_F(RunRecordTest, MetricsOfAnotherFormAreRefused) {
   EXPECT_THAT(refusal(), HasSubstr("line 1"));
 }
 
+TEST_F(RunRecordTest, NumbersOfPreferencesAreRead) {
+  write("metrics.jsonl",
+        "{\"step\": 1, \"loss\": 0.5, \"rewards/chosen\": 0.25, \"other\": 1}\n"
+        "{\"step\": 1, \"eval_loss\": 0.5, \"eval_rewards/accuracies\": 0.75}\n");
+  const RunRecord record = read_run_record(folder_);
+  EXPECT_EQ(record.steps.at(0).more, (report::Scalars{{"rewards/chosen", 0.25}}));
+  EXPECT_EQ(record.evaluations.at(0).more, (report::Scalars{{"rewards/accuracies", 0.75}}));
+}
+
 TEST_F(RunRecordTest, MemoryOfAnotherFormIsRefused) {
   write("memory.json", "[1]");
   EXPECT_THAT(refusal(), HasSubstr("expected a JSON object"));

@@ -53,6 +53,12 @@ TEST(FormatProgress, ShowsTheLossScaleOfFp16AndWhatWasSkipped) {
   EXPECT_EQ(format_progress(progress, 20), "step 120/600 20%  loss 1.2346  skipped 1,234  3,210 tok/s  ETA 1m23s");
 }
 
+TEST(FormatProgress, ShowsWhatPreferencesGained) {
+  Progress progress = example();
+  progress.metrics.more = {{"rewards/margins", 0.1234}, {"rewards/accuracies", 0.75}};
+  EXPECT_THAT(format_progress(progress), HasSubstr("loss 1.2346  accuracy 75 %  margin 0.123  lr 4.50e-05"));
+}
+
 class ProgressPrinterTest : public testing::Test {
  protected:
   ProgressPrinter printer(bool live) {
