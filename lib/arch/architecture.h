@@ -34,6 +34,7 @@ struct Attention {
   double softcap = 0;           // scores s are softcap * tanh(s / softcap); 0: they stay as they are
   bool fused = false;           // one projection makes queries, keys and values, in this order
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  bool norms_turned = false;                    // query_key_norm is of queries and keys that are rotated already
   std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
 
   int64_t queries() const { return heads * head_dim; }         // H * E
@@ -116,8 +117,18 @@ struct Encoder {
   bool operator==(const Encoder&) const = default;
 };
 
+// Where this decoder lies in a folder that holds a model of pictures or sound too.
+struct TextPart {
+  std::string model_type;                // of the whole model: "gemma3"
+  std::string whole;                     // its class: "Gemma3ForConditionalGeneration"
+  std::string model, head;               // what its tensors have for "model." and "lm_head.": "language_model.model."
+  std::vector<int64_t> placeholder_ids;  // tokens in whose place a picture or sound stands, which text cannot have
+  bool operator==(const TextPart&) const = default;
+};
+
 struct Architecture {
-  std::string family;        // "LlamaForCausalLM", as families.h lists them
+  std::string family;  // "LlamaForCausalLM", as families.h lists them
+  std::optional<TextPart> text_part;
   int64_t vocab_size = 0;    // V
   int64_t added_tokens = 0;  // of these, without a row in the stored weights: tokens added to the tokenizer
   int64_t hidden_size = 0;   // D

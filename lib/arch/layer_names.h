@@ -4,7 +4,7 @@
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
-enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2 };
+enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2, kGraniteHybrid, kHunyuan };
 
 // Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
