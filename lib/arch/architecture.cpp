@@ -102,6 +102,10 @@ LayerNames LayerSpec::names() const {
     names.feed_forward.norm_before = "post_attention_layernorm";
     names.feed_forward.norm_after = "post_mlp_layernorm";
   }
+  if (naming == Naming::kHunyuan) {
+    names.attention.query_norm = "self_attn.query_layernorm";
+    names.attention.key_norm = "self_attn.key_layernorm";
+  }
   if (naming == Naming::kGraniteMoe) {
     names.feed_forward.module = "block_sparse_moe";
     names.feed_forward.router = "block_sparse_moe.router";

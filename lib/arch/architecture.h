@@ -136,7 +136,8 @@ struct Architecture {
   std::optional<Encoder> encoder;
   std::optional<RelativePositions> relative;  // instead of rotary positions
   bool learned_positions = false;  // rows of a matrix, added to those of tokens: max_position_embeddings of them
-  double dropout = 0;              // of what each branch adds, of embeddings, of attention's probabilities
+  double dropout = 0;              // of what each branch adds, of attention's probabilities
+  double embedding_dropout = 0;    // 0, or the same
   double inner_dropout = 0;        // of feed-forward widths, and of what a stack makes
   double embedding_scale = 1;      // of the embedding's rows, rounded to their type
   double head_scale = 1;           // of what the head reads

@@ -78,6 +78,17 @@ double ConfigJson::number(const std::string& key, double fallback, double least)
   return value == nullptr ? fallback : as_number(key, *value, least);
 }
 
+double ConfigJson::rate(std::initializer_list<const char*> keys, double fallback) const {
+  const std::string first = *keys.begin();
+  const double rate = number(first, fallback, 0);
+  if (rate >= 1) refuse(first, "expected less than 1");
+  for (const char* key : keys) {
+    if (number(key, fallback, 0) == rate) continue;
+    refuse(key, "another rate than " + first + " is not supported", "write one rate for all; 0 trains without dropout");
+  }
+  return rate;
+}
+
 bool ConfigJson::flag(const std::string& key) const {
   const Json* value = find(key);
   if (value == nullptr || says_none(*value)) return false;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ class ConfigJson {
                                            "attention_dropout",
                                            "resid_pdrop",
                                            "embd_pdrop",
+                                           "use_qk_norm",
                                            "attn_logit_softcapping",
                                            "final_logit_softcapping",
                                            "use_sliding_window",
@@ -70,6 +72,8 @@ class ConfigJson {
   int64_t layers(const std::string& key, std::optional<int64_t> fallback = std::nullopt) const;
   // Finite and at least `least`.
   double number(const std::string& key, double fallback, double least) const;
+  // Of dropout, below 1, which all of these keys must say.
+  double rate(std::initializer_list<const char*> keys, double fallback) const;
   bool flag(const std::string& key) const;  // absent, or none as above: false
   // Whether layer_types calls each layer `other`, where it may also say full_attention; nothing where it is absent.
   std::optional<std::vector<bool>> layers_of_type(std::string_view other, size_t layers) const;

@@ -37,6 +37,8 @@ struct FamilyRotary {
   double query_growth = 0;            // llama_4_scaling_beta, where rope_parameters are absent
   bool longrope_by_any_name = false;  // "su" and "yarn" are longrope
   bool windows_alone = false;         // layers that see everything before them are not turned
+  bool all_without_windows = false;   // but where sliding_window is null
+  bool dynamic_by_alpha = false;      // "dynamic" is an NtkRope
 };
 
 // Whose keys say what experts there are (read_experts.cpp).
@@ -49,7 +51,10 @@ struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"
   std::string_view model_type;  // "qwen2"
   Bias input_bias = Bias::kNever, output_bias = Bias::kNever, feed_forward_bias = Bias::kNever;
+  const char *input_bias_key = "attention_bias", *output_bias_key = "attention_bias",
+             *feed_forward_bias_key = "mlp_bias";
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  bool norms_turned = false;  // Attention::norms_turned
   NormPlacement norms = NormPlacement::kBefore;
   double norm_offset = 0;
   bool centred_norms = false;  // LayerNorm, whose epsilon is layer_norm_eps; else rms_norm_eps
@@ -57,6 +62,8 @@ struct Family {
   Naming naming = Naming::kLlama;
   bool fused_attention = false, fused_feed_forward = false;
   Activation activation = Activation::kSilu;
+  std::string_view activation_alias = "";  // what hidden_act may call it besides
+  bool gated = true;
   Windows windows = Windows::kNone;
   ExpertKeys experts = ExpertKeys::kNone;
   FamilyRotary rotary = {};
@@ -70,6 +77,7 @@ struct Family {
   double norm_eps = 1e-6;
   int64_t query_pre_attn_scalar = 0;                               // scores by 1 / sqrt of it; 0: there is no such key
   double logit_scale = 0;                                          // of what the head makes; 0: there is no such key
+  double dropout = 0;                                              // attention_dropout and residual_dropout; 0: none
   double attn_logit_softcapping = 0, final_logit_softcapping = 0;  // 0: there is no such key
   int64_t sliding_window = 4096;                                   // 0: none
   int64_t full_attention_every = 0;                                // 0: no layer attends to everything

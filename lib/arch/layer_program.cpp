@@ -43,13 +43,13 @@ class Builder {
       const size_t all = linear(x, names.fused, its.queries() + 2 * its.keys(), its.input_bias);
       queries = value(its.queries()), keys = value(its.keys()), values = value(its.keys());
       push({.kind = StepKind::kSplit, .reads = {all}, .makes = {queries, keys, values}});
-      queries = rotated(head_norm(queries, names.query_norm, its.heads), StepKind::kRotateQueries);
-      keys = rotated(head_norm(keys, names.key_norm, its.key_value_heads), StepKind::kRotateKeys);
+      queries = normed_and_rotated(queries, names.query_norm, its.heads, StepKind::kRotateQueries);
+      keys = normed_and_rotated(keys, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
     } else {
       queries = linear(x, names.query, its.queries(), its.input_bias, its.scaled ? 1 : its.head_dim);
-      queries = rotated(head_norm(queries, names.query_norm, its.heads), StepKind::kRotateQueries);
+      queries = normed_and_rotated(queries, names.query_norm, its.heads, StepKind::kRotateQueries);
       keys = linear(x, names.key, its.keys(), its.input_bias);
-      keys = rotated(head_norm(keys, names.key_norm, its.key_value_heads), StepKind::kRotateKeys);
+      keys = normed_and_rotated(keys, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
       values = linear(x, names.value, its.keys(), its.input_bias);
     }
     finish_attention(StepKind::kAttend, names, {queries, keys, values});
@@ -138,6 +138,10 @@ class Builder {
     stream_ = sum;
   }
 
+  size_t normed_and_rotated(size_t heads, const char* norm, int64_t number, StepKind rotation) {
+    if (spec_.attention().norms_turned) return head_norm(rotated(heads, rotation), norm, number);
+    return rotated(head_norm(heads, norm, number), rotation);
+  }
   size_t head_norm(size_t heads, const char* name, int64_t number) {
     if (spec_.attention().query_key_norm == QueryKeyNorm::kNone) return heads;
     const bool each = spec_.attention().query_key_norm == QueryKeyNorm::kEachHead;

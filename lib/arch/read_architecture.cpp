@@ -62,21 +62,31 @@ const Family& read_family(const ConfigJson& config) {
   config.refuse(key, said + " is not supported", std::string(kOthersArePlanned) + ". " + known_families());
 }
 
+constexpr const char *kAttentionDropout = "attention_dropout", *kResidualDropout = "residual_dropout";
+
 // Keys that change the computation in ways this decoder does not have.
-void refuse_other_models(const ConfigJson& config) {
-  for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) {
-    if (config.asked(key) != nullptr) config.refuse(key, "only 0 is supported");
+void refuse_other_models(const ConfigJson& config, const Family& family) {
+  for (const char* key : {kAttentionDropout, "resid_pdrop", "embd_pdrop"}) {
+    const bool is_read = family.dropout != 0 && key == kAttentionDropout;
+    if (!is_read && config.asked(key) != nullptr) config.refuse(key, "only 0 is supported");
   }
   for (const char* key : {"is_encoder_decoder", "use_bidirectional_attention"}) {
     if (config.asked(key) != nullptr) config.refuse(key, "only false is supported");
   }
+  // Cohere's, with a weight for each number of each head; where others say so, they have norms of heads.
+  if (family.query_key_norm == QueryKeyNorm::kNone && config.asked("use_qk_norm") != nullptr) {
+    config.refuse("use_qk_norm", "only false is supported");
+  }
 }
 
 void check_activation(const ConfigJson& config, const Family& family) {
-  const char* name = family.activation == Activation::kGelu ? "gelu_pytorch_tanh" : "silu";
+  const char* name = family.activation == Activation::kGelu          ? "gelu_pytorch_tanh"
+                     : family.activation == Activation::kSquaredRelu ? "relu2"
+                                                                     : "silu";
   for (const char* key : {"hidden_act", "hidden_activation"}) {
     const Json* value = config.find(key);
     if (value == nullptr || *value == name) continue;
+    if (key == std::string("hidden_act") && *value == family.activation_alias) continue;
     config.refuse(key, value->dump().substr(0, 80) + " is not supported (only " + name + ")");
   }
 }
@@ -90,7 +100,7 @@ void read_heads(const ConfigJson& config, const Family& family, int64_t hidden_s
     config.refuse("num_key_value_heads", std::to_string(attention.key_value_heads) +
                                              " does not divide num_attention_heads " + std::to_string(attention.heads));
   }
-  if (config.find("head_dim") || family.head_dim != 0) {
+  if (config.find("head_dim") || (family.head_dim != 0 && !config.is_null("head_dim"))) {
     attention.head_dim = config.size("head_dim", family.head_dim);
   } else {
     if (hidden_size % attention.heads != 0) {
@@ -106,9 +116,9 @@ void read_biases(const ConfigJson& config, const Family& family, LayerSpec& laye
     if (bias == Bias::kByKeyElseTrue && !config.find(key)) return true;
     return bias == Bias::kAlways || (bias != Bias::kNever && config.flag(key));
   };
-  layer.attention().input_bias = has(family.input_bias, "attention_bias");
-  layer.attention().output_bias = has(family.output_bias, "attention_bias");
-  layer.feed_forward.bias = has(family.feed_forward_bias, "mlp_bias");
+  layer.attention().input_bias = has(family.input_bias, family.input_bias_key);
+  layer.attention().output_bias = has(family.output_bias, family.output_bias_key);
+  layer.feed_forward.bias = has(family.feed_forward_bias, family.feed_forward_bias_key);
 }
 
 // All alike; read_windows sets apart those that slide.
@@ -118,9 +128,11 @@ std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& famil
   layer.parallel = family.parallel;
   layer.naming = family.naming;
   layer.attention().query_key_norm = family.query_key_norm;
+  layer.attention().norms_turned = family.norms_turned;
   layer.attention().fused = family.fused_attention;
   layer.feed_forward.fused = family.fused_feed_forward;
   layer.feed_forward.activation = family.activation;
+  layer.feed_forward.gated = family.gated;
   layer.feed_forward.width = config.size("intermediate_size");
   const int64_t layers = config.layers("num_hidden_layers");
   read_heads(config, family, hidden_size, layer.attention());
@@ -200,10 +212,11 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
   }
   if (chooses) first = config.integer("max_window_layers").value_or(kDefaultFirstLayer);
   std::vector<bool> slides;
-  for (int64_t layer = 0; layer < std::ssize(layers); ++layer) {
+  const auto types = config.layers_of_type("sliding_attention", layers.size());
+  for (int64_t layer = 0; layer < std::ssize(layers) && !(types && reads_types); ++layer) {
     slides.push_back(window > 0 && layer >= first && !attends_to_all(config, family, layer));
   }
-  if (const auto types = config.layers_of_type("sliding_attention", layers.size())) {
+  if (types) {
     if (!reads_types && *types != slides) {
       config.refuse("layer_types", "does not say what every layer of " + std::string(family.name) + " does");
     }
@@ -218,9 +231,11 @@ void read_positions(const ConfigJson& config, const Family& family, Architecture
   RotaryOfLayers rotaries = read_rope(config, family, architecture.head_dim(), architecture.max_position_embeddings);
   read_scales(config, family, architecture, rotaries);
   const std::vector<bool> turned = read_turned_layers(config, family, architecture.layers.size());
+  const bool every =
+      !family.rotary.windows_alone || (family.rotary.all_without_windows && config.is_null("sliding_window"));
   for (size_t layer = 0; layer < turned.size(); ++layer) {
     Attention& attention = architecture.layers[layer].attention();
-    const bool turns = turned[layer] && (attention.window > 0 || !family.rotary.windows_alone);
+    const bool turns = turned[layer] && (attention.window > 0 || every);
     if (turns) attention.rotary = attention.window > 0 ? rotaries.windowed : rotaries.full;
   }
 }
@@ -278,7 +293,7 @@ DType read_dtype(const ConfigJson& config) {
 }
 
 void read_decoder(const ConfigJson& config, const Family& family, Architecture& architecture) {
-  refuse_other_models(config);
+  refuse_other_models(config, family);
   check_activation(config, family);
   architecture.vocab_size = config.size("vocab_size");
   architecture.hidden_size = config.size("hidden_size");
@@ -291,6 +306,7 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   read_experts(config, family, architecture);
   read_positions(config, family, architecture);
   read_softcaps(config, family, architecture);
+  if (family.dropout != 0) architecture.dropout = config.rate({kAttentionDropout, kResidualDropout}, family.dropout);
   const bool tied = config.find("tie_word_embeddings") == nullptr && family.tie_word_embeddings;
   architecture.tie_word_embeddings = tied || config.flag("tie_word_embeddings");
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);

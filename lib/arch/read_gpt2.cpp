@@ -4,19 +4,6 @@
 #include <string>
 
 namespace fathom::arch {
-namespace {
-
-double read_dropout(const ConfigJson& config) {
-  const double rate = config.number("resid_pdrop", 0.1, 0);
-  if (rate >= 1) config.refuse("resid_pdrop", "expected less than 1");
-  for (const char* key : {"embd_pdrop", "attn_pdrop"}) {
-    if (config.number(key, 0.1, 0) != rate) config.refuse(key, "another rate than resid_pdrop is not supported");
-  }
-  return rate;
-}
-
-}  // namespace
-
 void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
     if (config.asked(key) != nullptr) config.refuse(key, "only false is supported");
@@ -44,7 +31,7 @@ void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   architecture.layers.assign(static_cast<size_t>(layers), layer);
   architecture.learned_positions = architecture.centred_norms = architecture.biased_norms = true;
   architecture.norm_eps = config.number("layer_norm_epsilon", 1e-5, 0);
-  architecture.dropout = read_dropout(config);
+  architecture.dropout = architecture.embedding_dropout = config.rate({"resid_pdrop", "embd_pdrop", "attn_pdrop"}, 0.1);
   architecture.max_position_embeddings = config.size(config.either("n_positions", "max_position_embeddings"), 1024);
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
   architecture.tie_word_embeddings =

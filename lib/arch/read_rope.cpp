@@ -109,6 +109,11 @@ void read_longrope(const RopeJson& rope, int64_t max_positions, Rotary& rotary) 
   rotary.magnitude = rope.number("attention_factor", 1e-6, usual);
 }
 
+NtkRope read_ntk(const RopeJson& rope, int64_t width) {
+  if (width < 4) rope.refuse("alpha", "needs heads of 4 numbers or more");
+  return {rope.number("alpha", 1e-6)};
+}
+
 void read_scaling(const RopeJson& rope, const Family& family, int64_t max_positions, Rotary& rotary) {
   const char* type_key = rope.find("rope_type") != nullptr ? "rope_type" : "type";
   const Json* type = rope.find(type_key);
@@ -123,6 +128,8 @@ void read_scaling(const RopeJson& rope, const Family& family, int64_t max_positi
     rotary.scaling = read_llama3(rope, max_positions);
   } else if (*type == "yarn") {
     read_yarn(rope, max_positions, rotary);
+  } else if (*type == "dynamic" && family.rotary.dynamic_by_alpha) {
+    rotary.scaling = read_ntk(rope, rotary.width);
   } else {
     rope.refuse(type_key,
                 type->dump().substr(0, 80) + " is not supported (default, linear, llama3, yarn and longrope are)");

@@ -73,8 +73,8 @@ void read_t5(const ConfigJson& config, Architecture& architecture) {
   if (architecture.relative->max_distance <= architecture.relative->buckets / 2) {
     config.refuse("relative_attention_max_distance", "expected more than half of relative_attention_num_buckets");
   }
-  architecture.dropout = architecture.inner_dropout = config.number("dropout_rate", 0.1, 0);
-  if (architecture.dropout >= 1) config.refuse("dropout_rate", "expected less than 1");
+  architecture.dropout = architecture.embedding_dropout = architecture.inner_dropout =
+      config.rate({"dropout_rate"}, 0.1);
   architecture.norm_eps = config.number("layer_norm_epsilon", 1e-6, 0);
   architecture.initializer_range = config.number("initializer_factor", 1, 0);
   // T5 1.0 shares embedding and head, and scales what the head reads; T5 1.1 and FLAN-T5 do neither.

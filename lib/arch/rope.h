@@ -14,6 +14,13 @@ struct LinearRope {
   bool operator==(const LinearRope&) const = default;
 };
 
+// A larger theta, theta alpha^(width / (width - 2)), by which the slowest pair turns alpha times slower (the NTK-aware
+// stretch, of Hunyuan).
+struct NtkRope {
+  double alpha = 1;
+  bool operator==(const NtkRope&) const = default;
+};
+
 // Llama 3.1's stretch (rope_type "llama3"; Llama team 2024, arXiv 2407.21783, and transformers'
 // _compute_llama3_parameters). With w = 2 pi / f the wavelength of a frequency f, in positions, and
 // s = (original_positions / w - low) / (high - low):
@@ -46,7 +53,7 @@ struct LongRope {
   bool operator==(const LongRope&) const = default;
 };
 
-using RopeScaling = std::variant<std::monostate, LinearRope, Llama3Rope, YarnRope, LongRope>;
+using RopeScaling = std::variant<std::monostate, LinearRope, NtkRope, Llama3Rope, YarnRope, LongRope>;
 
 // Rotary positions (Su et al. 2021, arXiv 2104.09864).
 struct Rotary {

@@ -8,12 +8,17 @@
 namespace fathom::arch {
 namespace {
 
-// theta^(2 i / width) for each pair.
+// theta^(2 i / width) for each pair, of the theta that NtkRope makes larger.
 std::vector<float> periods(const Rotary& rotary) {
   std::vector<float> result;
+  double theta = rotary.theta;
+  if (const auto* ntk = std::get_if<NtkRope>(&rotary.scaling)) {
+    const auto width = static_cast<double>(rotary.width);
+    theta *= std::pow(ntk->alpha, width / (width - 2));
+  }
   for (int64_t i = 0; i < rotary.width / 2; ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary.width);
-    result.push_back(static_cast<float>(std::pow(rotary.theta, static_cast<double>(exponent))));
+    result.push_back(static_cast<float>(std::pow(theta, static_cast<double>(exponent))));
   }
   return result;
 }

@@ -222,7 +222,7 @@ void check_t5(const Architecture& model, const LlamaCppArchitecture& target, con
 void check_family(const Architecture& model, const LlamaCppArchitecture& target, const std::string& where) {
   if (target.name == "t5") check_t5(model, target, where);
   if (target.name == "smollm3") check_turned(model, target, where);
-  if (target.name.starts_with("gemma")) check_gemma(model, target, where);
+  if (target.name == "gemma2" || target.name == "gemma3") check_gemma(model, target, where);
   if (target.needs_tied_head && !model.tie_word_embeddings) {
     refuse(target, where, "tie_word_embeddings is false: the head is a matrix of its own");
   }

@@ -163,7 +163,7 @@ ops::TiedEmbedding Decoder::State::embed(const at::Tensor& ids_BS, const at::Ten
     const at::Tensor rows = at::embedding(positions_PD, positions_S.expand_as(ids_BS));
     embedded.stream_TD.add_(rows.view_as(embedded.stream_TD));
   }
-  embedded.stream_TD = ops::dropout(embedded.stream_TD, dropout()).view({-1, architecture.hidden_size});
+  embedded.stream_TD = ops::dropout(embedded.stream_TD, embedding_dropout()).view({-1, architecture.hidden_size});
   names.backward(embedded.stream_TD, module_names.embedding);
   return embedded;
 }

@@ -75,6 +75,7 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
     return {architecture.norm_eps, architecture.norm_offset, architecture.centred_norms};
   }
   double dropout() const { return training ? architecture.dropout : 0; }
+  double embedding_dropout() const { return training ? architecture.embedding_dropout : 0; }
   double inner_dropout() const { return training ? architecture.inner_dropout : 0; }
 };
 

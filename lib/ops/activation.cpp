@@ -27,6 +27,10 @@ at::Tensor activate(Activation activation, const at::Tensor& x) {
       return at::gelu(x, "tanh");
     case Activation::kRelu:
       return at::relu(x);
+    case Activation::kSquaredRelu: {
+      at::Tensor made = at::relu(x);
+      return made.mul_(made);
+    }
   }
   return x;
 }
@@ -39,6 +43,8 @@ at::Tensor activate_backward(Activation activation, const at::Tensor& grad, cons
       return at::gelu_backward(grad, x, "tanh");
     case Activation::kRelu:
       return at::threshold_backward(grad, x, 0);
+    case Activation::kSquaredRelu:
+      return at::relu(x).mul_(grad).mul_(2);
   }
   return grad;
 }

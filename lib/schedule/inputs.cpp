@@ -193,7 +193,7 @@ arch::Architecture for_preferences(arch::Architecture architecture) {
   const char* why = architecture.encoder                    ? "the model is an encoder and decoder"
                     : architecture.router_aux_loss_coef > 0 ? "its routers add to the loss (router_aux_loss_coef)"
                                                             : nullptr;
-  architecture.dropout = architecture.inner_dropout = 0;
+  architecture.dropout = architecture.embedding_dropout = architecture.inner_dropout = 0;
   if (why == nullptr) return architecture;
   throw UsageError("objective: dpo, but " + std::string(why) + ", which is not supported so far", "set objective: sft");
 }

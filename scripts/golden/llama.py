@@ -49,12 +49,15 @@ SHAPES = {
 }
 
 
+def has_experts(config):
+    return hasattr(config, "num_experts_per_tok") and getattr(config, "num_local_experts", None) != 0
+
+
 def build(shape, generator):
     """The model with weights that the storage type holds exactly: wide enough that logits have a spread of 1 or more."""
     settings = dict(max_position_embeddings=64, bos_token_id=1, eos_token_id=2) | shape["config"]
     config = CONFIG_MAPPING[shape.get("family", "llama")](**settings)
-    has_experts = hasattr(config, "num_experts_per_tok")
-    eager = dict(attn_implementation="eager") | (dict(experts_implementation="eager") if has_experts else {})
+    eager = dict(attn_implementation="eager") | (dict(experts_implementation="eager") if has_experts(config) else {})
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, **eager)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
@@ -93,7 +96,7 @@ def loss_with_routers(model, ids, targets):
 
 def router_margin(model, ids):
     """How much likelier the last chosen expert is than the first that is not, where routers are closest to a tie."""
-    if not hasattr(model.config, "num_experts_per_tok"):
+    if not has_experts(model.config):
         return 1.0
     chosen = model.config.num_experts_per_tok
     margin = 1.0

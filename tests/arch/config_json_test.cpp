@@ -25,6 +25,7 @@ bool is_its_own(const Family& family, const std::string& key) {
   if (key == "attn_logit_softcapping") return family.attn_logit_softcapping != 0;
   if (key == "final_logit_softcapping") return family.final_logit_softcapping != 0;
   if (key == "is_encoder_decoder") return family.keys == Keys::kT5;
+  if (key == "attention_dropout") return family.dropout != 0;
   return family.keys == Keys::kGpt2 && dropouts.contains(key);
 }
 

@@ -130,13 +130,17 @@ TEST_P(Elementwise, split_columns) {
   EXPECT_NE(first.data_ptr(), x.data_ptr()) << "of one row too, a part is nobody else's";
 }
 
+constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGelu, Activation::kRelu,
+                                       Activation::kSquaredRelu};
+
 at::Tensor reference_of(Activation activation, const at::Tensor& x) {
+  if (activation == Activation::kSquaredRelu) return at::square(at::relu(x));
   if (activation == Activation::kRelu) return at::relu(x);
   return activation == Activation::kSilu ? at::silu(x) : at::gelu(x, "tanh");
 }
 
 TEST_P(Elementwise, gated) {
-  for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kRelu}) {
+  for (const Activation activation : kActivations) {
     const Operator reference = [=](const std::vector<at::Tensor>& in) {
       return reference_of(activation, in[0]) * in[1];
     };
@@ -145,12 +149,20 @@ TEST_P(Elementwise, gated) {
   }
 }
 
+TEST_P(Elementwise, activated) {
+  for (const Activation activation : kActivations) {
+    const Operator reference = [=](const std::vector<at::Tensor>& in) { return reference_of(activation, in[0]); };
+    const Operator ours = [=](const std::vector<at::Tensor>& in) { return activated(activation, in[0]); };
+    expect_equal(ours, reference, {draw({37, 91}, type_, 4)});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Elementwise, testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
                          [](const auto& info) { return at::toString(info.param); });
 
 TEST(Gated, extreme_gates_stay_finite_and_nan_stays_nan) {
   const at::Tensor gate = at::tensor({-1000.0f, -90.0f, 0.0f, 90.0f, 1000.0f});
-  for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kRelu}) {
+  for (const Activation activation : kActivations) {
     const at::Tensor out = gated(activation, gate, at::ones_like(gate));
     EXPECT_TRUE(at::allclose(out, reference_of(activation, gate), 1e-6, 1e-30));
     EXPECT_TRUE(gated(activation, at::full({20}, NAN), at::ones({20})).isnan().all().item<bool>());

@@ -85,7 +85,7 @@ TEST(AnalyticOfAnEncoder, MasksOfDropoutLastAsLongAsTheirGraph) {
   Workload steps = workload();
   steps.steps = {{batch()}};
   arch::Architecture drops = tiny();
-  drops.dropout = drops.inner_dropout = 0.1;
+  drops.dropout = drops.embedding_dropout = drops.inner_dropout = 0.1;
   const auto more = [&](bool checkpoints) {
     config::RunConfig run;
     run.gradient_checkpointing = checkpoints;

@@ -60,7 +60,7 @@ void set_experts(plan::testing::MatrixRun& run) {
 
 void set_gpt2(plan::testing::MatrixRun& run) {
   run.architecture.family = "GPT2LMHeadModel";
-  run.architecture.dropout = 0.1;
+  run.architecture.dropout = run.architecture.embedding_dropout = 0.1;
   run.architecture.learned_positions = run.architecture.centred_norms = run.architecture.biased_norms = true;
   run.architecture.max_position_embeddings = 300;
   arch::LayerSpec& layer = run.architecture.layers.front();

@@ -131,6 +131,15 @@ void draw_lfm2(Json& model, Dice& dice) {
   if (dice.chance(0.5)) model["norm_eps"] = 1e-3;
 }
 
+void draw_biases(Json& model, const arch::Family& family, Dice& dice) {
+  const auto draw = [&](arch::Bias bias, const char* key) {
+    if (bias == arch::Bias::kByKey || bias == arch::Bias::kByKeyElseTrue) model[key] = dice.chance(0.2);
+  };
+  draw(family.input_bias, family.input_bias_key);
+  if (family.output_bias_key != std::string(family.input_bias_key)) draw(family.output_bias, family.output_bias_key);
+  draw(family.feed_forward_bias, family.feed_forward_bias_key);
+}
+
 // How positions are stretched, and how many numbers of a head they turn.
 void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
@@ -143,6 +152,9 @@ void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
   if (!dice.chance(0.25)) return;
   Json rope = {{"rope_theta", 500000.0}, {"factor", 8.0}, {"original_max_position_embeddings", 64}};
   rope["rope_type"] = dice.one_of<std::string>({"llama3", "linear", "yarn", "longrope"});
+  if (family.rotary.dynamic_by_alpha && head_dim > 2 && dice.chance(0.5)) {
+    rope.update({{"rope_type", "dynamic"}, {"alpha", 1000.0}});
+  }
   if (family.rotary.longrope_by_any_name && rope["rope_type"] == "yarn") rope["rope_type"] = "longrope";
   if (rope["rope_type"] == "llama3") rope.update({{"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}});
   if (rope["rope_type"] == "longrope") {
@@ -155,6 +167,9 @@ void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
 }
 
 void draw_scales(Json& model, const arch::Family& family, Dice& dice) {
+  if (family.dropout != 0) {
+    model["attention_dropout"] = model["residual_dropout"] = dice.one_of<double>({0, 0, 0.1, 0.3});
+  }
   if (family.query_pre_attn_scalar != 0 && dice.chance(0.7)) model["query_pre_attn_scalar"] = dice.between(1, 64);
   if (family.attn_logit_softcapping != 0 && dice.chance(0.7)) {
     model["attn_logit_softcapping"] = dice.one_of<Json>({nullptr, 2.0, 50.0});
@@ -187,9 +202,7 @@ Json draw_model(Dice& dice) {
   draw_heads(model, dice);
   if (dice.chance(0.05)) draw_usual_size(model, dice);
   if (family.head_dim != 0 && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
-  if (family.input_bias == arch::Bias::kByKey || family.input_bias == arch::Bias::kByKeyElseTrue)
-    model["attention_bias"] = dice.chance(0.2);
-  if (family.feed_forward_bias == arch::Bias::kByKey) model["mlp_bias"] = dice.chance(0.2);
+  draw_biases(model, family, dice);
   if (family.keys == arch::Keys::kLfm2) draw_lfm2(model, dice);
   draw_window(model, family, dice);
   draw_experts(model, family, dice);

@@ -89,8 +89,8 @@ Operator StepOperators::norm(const footprint::StepSizes& step, const char* part,
           {}};
 }
 
-// Of what a model with dropout has left out of its embedding; with inner dropout, of what an encoder made and of what
-// the head reads.
+// Of what a model has left out of its embedding; with inner dropout, of what an encoder made and of what the head
+// reads.
 void StepOperators::add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source,
                               BatchOperators& result) const {
   const auto add = [&](const footprint::StepSizes& sizes) {
@@ -98,7 +98,7 @@ void StepOperators::add_masks(const footprint::StepSizes& step, const footprint:
       result.loss.push_back(mask);
     }
   };
-  if (result.trains_embedding) {
+  if (result.trains_embedding && run_.architecture.embedding_dropout > 0) {
     add(step);
     add(source);
   }
