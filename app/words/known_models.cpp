@@ -29,6 +29,8 @@ constexpr std::array kOtherNames{std::pair{"tinyllama-1.1b-v1.0", "tinyllama-1.1
                                  std::pair{"olmo-2-0325-32b", "olmo-2-32b"},
                                  std::pair{"olmo-3-1025-7b", "olmo-3-7b"},
                                  std::pair{"olmo-3-1125-32b", "olmo-3-32b"},
+                                 std::pair{"c4ai-command-r-v01", "command-r-v01"},
+                                 std::pair{"c4ai-command-r-08-2024", "command-r-08-2024"},
                                  std::pair{"flan-t5", "flan-t5-base"}};
 
 // "meta-llama/Meta-Llama-3-8B-Instruct": llama-3-8b.
@@ -48,17 +50,16 @@ std::string name_of_shape(const std::string& name) {
 }
 
 // How the names of models begin that are of no family here, as plain_name writes them.
-constexpr std::array kOthers{
-    "gptoss",         "qwen 3.5",       "qwen 3.6",         "qwen 3 next",   "qwen 3 codernext",
-    "qwen 3 vl",      "qwen 3 omni",    "qwen 2.5 vl",      "qwen 2.5 omni", "qwen 2 vl",
-    "qwen 2 57 b",    "gemma 2 b",      "gemma 7 b",        "gemma 3 ne",    "gemma 4",
-    "llama 4",        "llama 3.2 11 b", "llama 3.2 90 b",   "deepseekv 2",   "deepseekv 3",
-    "deepseekv 4",    "deepseekr 1",    "kimik 2",          "glm 4.5",       "glm 4.6",
-    "glm 4.7",        "glm 5",          "minimaxm 1",       "minimaxm 2",    "phi 2",
-    "phi 3.5 moe",    "phi 3.5 vision", "phi 4 multimodal", "granite 4",     "nemotronh",
-    "nvidianemotron", "falcon 7 b",     "falcon 40 b",      "falconh 1",     "lfm 2",
-    "ernie 4.5",      "seedoss",        "exaone 4",         "smolvlm",       "starcoder 2",
-    "pythia",         "modernbert",     "whisper"};
+constexpr std::array kOthers{"gptoss",           "qwen 3.5",      "qwen 3.6",    "qwen 3 next",    "qwen 3 codernext",
+                             "qwen 3 vl",        "qwen 3 omni",   "qwen 2.5 vl", "qwen 2.5 omni",  "qwen 2 vl",
+                             "qwen 2 57 b",      "gemma 3 ne",    "gemma 4",     "llama 4",        "llama 3.2 11 b",
+                             "llama 3.2 90 b",   "deepseekv 2",   "deepseekv 3", "deepseekv 4",    "deepseekr 1",
+                             "kimik 2",          "glm 4.5",       "glm 4.6",     "glm 4.7",        "glm 5",
+                             "minimaxm 1",       "minimaxm 2",    "phi 2",       "phi 3.5 moe",    "phi 3.5 vision",
+                             "phi 4 multimodal", "granite 4.0 h", "nemotronh",   "nvidianemotron", "falcon 7 b",
+                             "falcon 40 b",      "falconh 1",     "lfm 2",       "ernie 4.5 21 b", "ernie 4.5 300 b",
+                             "ernie 4.5 vl",     "exaone 4.5",    "smolvlm",     "starcoder 2",    "pythia",
+                             "modernbert",       "whisper"};
 // Those whose text part alone is of a family here, and what it is called then.
 constexpr std::array kWithTextParts{
     std::pair{"gemma 3 4 b", "Gemma3ForCausalLM"},         std::pair{"gemma 3 12 b", "Gemma3ForCausalLM"},
@@ -122,10 +123,8 @@ void refuse_others(const std::string& name) {
   const auto begins = [&](const std::string& with) {
     if (!plain.starts_with(with)) return false;
     const std::string rest = plain.substr(with.size());
-    // "gemma 2 b" is no "gemma 2 baku 2 b", where the number is a version.
-    const bool may_be_version = std::count(with.begin(), with.end(), ' ') == 2 && with.ends_with(" b");
     if (rest.empty() || rest.starts_with(" bit")) return rest.empty();
-    return std::isdigit(static_cast<unsigned char>(rest.front())) == 0 && (!may_be_version || rest.front() == ' ');
+    return std::isdigit(static_cast<unsigned char>(rest.front())) == 0;
   };
   for (const auto& [others, text_part] : kWithTextParts) {
     if (!begins(others)) continue;

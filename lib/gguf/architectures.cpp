@@ -99,6 +99,7 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
      .head_scale = HeadScale::kMultiplies,
      .windows = WindowedLayers::kSameRotary,
      .full_attention_every = 4},
+    {.family = "GemmaForCausalLM", .name = "gemma", .free_head_size = true, .needs_tied_head = true},
     {.family = "GPT2LMHeadModel", .name = "gpt2", .output_bias = true},
     {.family = "T5ForConditionalGeneration", .name = "t5", .free_head_size = true},
 };

@@ -351,6 +351,18 @@ SHAPES = {
                     tie_word_embeddings=False, attention_bias=True,
                     layer_types=["sliding_attention", "sliding_attention"],
                     rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    # Norms' weights as distances from 1, one kind of layers; stretched by one factor.
+    "gemma": dict(
+        family="gemma", seed=1501, dtype=torch.bfloat16, spread=0.35, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=32,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-6, pad_token_id=0,
+                    rope_parameters={"rope_type": "linear", "rope_theta": 10000.0, "factor": 3.0})),
+    "gemma_biased": dict(
+        family="gemma", seed=2502, dtype=torch.float32, spread=0.25, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=16, rms_norm_eps=1e-3, pad_token_id=0, tie_word_embeddings=False,
+                    attention_bias=True, rope_parameters=DEFAULT_ROPE)),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),

@@ -47,7 +47,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"command-r7b", 8'028'033'024},       {"gpt2", 124'439'808},
       {"gpt2-medium", 354'823'168},         {"gpt2-large", 774'030'080},
       {"gpt2-xl", 1'557'611'200},           {"lfm2-350m", 354'483'968},
-      {"lfm2-1.2b", 1'170'340'608},
+      {"lfm2-1.2b", 1'170'340'608},         {"gemma-2b", 2'506'172'416},
+      {"gemma-7b", 8'537'680'896},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
