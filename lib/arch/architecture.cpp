@@ -31,6 +31,10 @@ constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
                                    .activation = "mlp.act_fn",
                                    .router = "mlp.gate",
                                    .experts = "mlp.experts"};
+constexpr FeedForwardNames kSharedMlp = {.module = "shared_mlp",
+                                         .fused = "shared_mlp.input_linear",
+                                         .down = "shared_mlp.output_linear",
+                                         .activation = "shared_mlp.activation"};
 constexpr AttentionNames kT5Attention = {.norm_before = "layer.0.layer_norm",
                                          .module = "layer.0.SelfAttention",
                                          .query = "layer.0.SelfAttention.q",
@@ -102,6 +106,7 @@ LayerNames LayerSpec::names() const {
     names.feed_forward.norm_before = "post_attention_layernorm";
     names.feed_forward.norm_after = "post_mlp_layernorm";
   }
+  if (naming == Naming::kGraniteHybrid) names.feed_forward = kSharedMlp;
   if (naming == Naming::kHunyuan) {
     names.attention.query_norm = "self_attn.query_layernorm";
     names.attention.key_norm = "self_attn.key_layernorm";

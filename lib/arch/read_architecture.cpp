@@ -8,6 +8,7 @@
 #include "arch/families.h"
 #include "arch/read_experts.h"
 #include "arch/read_gpt2.h"
+#include "arch/read_granite_hybrid.h"
 #include "arch/read_lfm2.h"
 #include "arch/read_rope.h"
 #include "arch/read_t5.h"
@@ -327,6 +328,11 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
       const Json words = lfm2_in_llamas_words(config, json);
       read_decoder(ConfigJson(words, origin), family, architecture);
       read_convolutions(config, architecture);
+      break;
+    }
+    case Keys::kGraniteHybrid: {
+      const Json words = granite_hybrid_in_llamas_words(config, json);
+      read_decoder(ConfigJson(words, origin), family, architecture);
       break;
     }
     case Keys::kT5:

@@ -363,6 +363,23 @@ SHAPES = {
         config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
                     num_key_value_heads=3, head_dim=16, rms_norm_eps=1e-3, pad_token_id=0, tie_word_embeddings=False,
                     attention_bias=True, rope_parameters=DEFAULT_ROPE)),
+    # Attention alone, and a feed-forward part of fused projections, with Granite's multipliers.
+    "granite_hybrid": dict(
+        family="granitemoehybrid", seed=1511, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),
+        targets=["q_proj", "v_proj"], r=4, alpha=48,
+        config=dict(vocab_size=69, hidden_size=24, shared_intermediate_size=37, num_hidden_layers=2,
+                    num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=True,
+                    layer_types=["full_attention"] * 2, num_local_experts=0, position_embedding_type="rope",
+                    mamba_n_heads=4, embedding_multiplier=1.5, attention_multiplier=0.3, residual_multiplier=0.8,
+                    logits_scaling=0.7, rope_parameters=DEFAULT_ROPE)),
+    "granite_hybrid_biased": dict(
+        family="granitemoehybrid", seed=1512, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3,
+        alpha=24,
+        config=dict(vocab_size=65, hidden_size=30, shared_intermediate_size=31, num_hidden_layers=3,
+                    num_attention_heads=3, num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=False,
+                    layer_types=["attention"] * 3, num_local_experts=0, position_embedding_type="rope",
+                    mamba_n_heads=3, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.2,
+                    residual_multiplier=0.5, logits_scaling=0.9, rope_parameters=stretched(200.0, 8.0, 1.0, 4.0, 24))),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),

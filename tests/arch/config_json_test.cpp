@@ -21,7 +21,8 @@ constexpr const char* kNone[] = {"null", "false", "0", "0.0", "\"\"", "[]", "{}"
 bool is_its_own(const Family& family, const std::string& key) {
   const std::set<std::string> dropouts = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
   if (key == "sliding_window" || key == "use_sliding_window") return family.windows != Windows::kNone;
-  if (key == "num_experts" || key == "num_local_experts") return family.experts != ExpertKeys::kNone;
+  if (key == "num_experts" || key == "num_local_experts")
+    return family.experts != ExpertKeys::kNone || family.keys == Keys::kGraniteHybrid;
   if (key == "attn_logit_softcapping") return family.attn_logit_softcapping != 0;
   if (key == "final_logit_softcapping") return family.final_logit_softcapping != 0;
   if (key == "is_encoder_decoder") return family.keys == Keys::kT5;

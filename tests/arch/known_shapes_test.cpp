@@ -48,7 +48,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"gpt2-medium", 354'823'168},         {"gpt2-large", 774'030'080},
       {"gpt2-xl", 1'557'611'200},           {"lfm2-350m", 354'483'968},
       {"lfm2-1.2b", 1'170'340'608},         {"gemma-2b", 2'506'172'416},
-      {"gemma-7b", 8'537'680'896},
+      {"gemma-7b", 8'537'680'896},          {"granite-4.0-350m", 352'379'904},
+      {"granite-4.0-1b", 1'631'750'144},    {"granite-4.0-micro", 3'402'836'480},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {

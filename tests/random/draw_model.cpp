@@ -131,6 +131,14 @@ void draw_lfm2(Json& model, Dice& dice) {
   if (dice.chance(0.5)) model["norm_eps"] = 1e-3;
 }
 
+// Of the layers that there may be those that attend, without experts.
+void draw_granite_hybrid(Json& model) {
+  model["layer_types"] = std::vector<std::string>(model["num_hidden_layers"].get<size_t>(), "attention");
+  model["num_local_experts"] = 0;
+  model["position_embedding_type"] = "rope";
+  model["shared_intermediate_size"] = model["intermediate_size"];
+}
+
 void draw_biases(Json& model, const arch::Family& family, Dice& dice) {
   const auto draw = [&](arch::Bias bias, const char* key) {
     if (bias == arch::Bias::kByKey || bias == arch::Bias::kByKeyElseTrue) model[key] = dice.chance(0.2);
@@ -204,6 +212,7 @@ Json draw_model(Dice& dice) {
   if (family.head_dim != 0 && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
   draw_biases(model, family, dice);
   if (family.keys == arch::Keys::kLfm2) draw_lfm2(model, dice);
+  if (family.keys == arch::Keys::kGraniteHybrid) draw_granite_hybrid(model);
   draw_window(model, family, dice);
   draw_experts(model, family, dice);
   draw_positions(model, family, dice);
