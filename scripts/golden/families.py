@@ -380,6 +380,21 @@ SHAPES = {
                     layer_types=["attention"] * 3, num_local_experts=0, position_embedding_type="rope",
                     mamba_n_heads=3, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.2,
                     residual_multiplier=0.5, logits_scaling=0.9, rope_parameters=stretched(200.0, 8.0, 1.0, 4.0, 24))),
+    # Biases of queries, keys and values, as where config.json is silent; without dropout.
+    "seed_oss": dict(
+        family="seed_oss", seed=521, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=48,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=False, pad_token_id=0,
+                    attention_dropout=0.0, residual_dropout=0.0,
+                    rope_parameters={"rope_type": "default", "rope_theta": 10000000.0})),
+    # Every other bias.
+    "seed_oss_biased": dict(
+        family="seed_oss", seed=522, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
+                    attention_bias=False, attention_out_bias=True, mlp_bias=True, attention_dropout=0.0,
+                    residual_dropout=0.0, rope_parameters=DEFAULT_ROPE)),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),
