@@ -395,6 +395,19 @@ SHAPES = {
                     num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
                     attention_bias=False, attention_out_bias=True, mlp_bias=True, attention_dropout=0.0,
                     residual_dropout=0.0, rope_parameters=DEFAULT_ROPE)),
+    # Norms behind each branch and of heads; the last of four layers sees everything, unturned.
+    "exaone4": dict(
+        family="exaone4", seed=2531, dtype=torch.bfloat16, spread=0.4, batch=(2, 23), targets=["q_proj", "v_proj"], r=4,
+        alpha=64,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=37, num_hidden_layers=4, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=False, sliding_window=6,
+                    rope_parameters=stretched(500.0, 16.0, 1.0, 4.0, 60))),
+    # No window: every layer is turned.
+    "exaone4_full": dict(
+        family="exaone4", seed=1532, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3, alpha=48,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-3, tie_word_embeddings=True,
+                    sliding_window=None, layer_types=["full_attention"] * 3, rope_parameters=DEFAULT_ROPE)),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),

@@ -50,7 +50,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"lfm2-1.2b", 1'170'340'608},         {"gemma-2b", 2'506'172'416},
       {"gemma-7b", 8'537'680'896},          {"granite-4.0-350m", 352'379'904},
       {"granite-4.0-1b", 1'631'750'144},    {"granite-4.0-micro", 3'402'836'480},
-      {"seed-oss-36b", 36'151'104'512},
+      {"seed-oss-36b", 36'151'104'512},     {"exaone-4.0-1.2b", 1'279'391'488},
+      {"exaone-4.0-32b", 32'003'216'384},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -95,6 +96,8 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.front().attention().window, 4096);
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.back().attention().window, 0);
   EXPECT_FALSE(architecture_of("command-r7b").layers.back().attention().rotary);
+  EXPECT_FALSE(architecture_of("exaone-4.0-32b").layers.back().attention().rotary);
+  EXPECT_TRUE(architecture_of("exaone-4.0-1.2b").layers.back().attention().rotary);
   EXPECT_EQ(architecture_of("seed-oss-36b").dropout, 0.1);
   const Architecture flan = architecture_of("flan-t5-xl"), first = architecture_of("t5-small");
   EXPECT_EQ(flan.encoder, (Encoder{24, 0}));
