@@ -408,6 +408,17 @@ SHAPES = {
         config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
                     num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-3, tie_word_embeddings=True,
                     sliding_window=None, layer_types=["full_attention"] * 3, rope_parameters=DEFAULT_ROPE)),
+    # Turned in pairs of neighbours, all numbers of each head.
+    "ernie4_5": dict(
+        family="ernie4_5", seed=1541, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=48,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, pad_token_id=0)),
+    "ernie4_5_biased": dict(
+        family="ernie4_5", seed=542, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=False, pad_token_id=0,
+                    use_bias=True, rope_parameters={"rope_type": "default", "rope_theta": 300.0})),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),

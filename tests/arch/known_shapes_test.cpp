@@ -51,7 +51,7 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"gemma-7b", 8'537'680'896},          {"granite-4.0-350m", 352'379'904},
       {"granite-4.0-1b", 1'631'750'144},    {"granite-4.0-micro", 3'402'836'480},
       {"seed-oss-36b", 36'151'104'512},     {"exaone-4.0-1.2b", 1'279'391'488},
-      {"exaone-4.0-32b", 32'003'216'384},
+      {"exaone-4.0-32b", 32'003'216'384},   {"ernie-4.5-0.3b", 360'748'032},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
