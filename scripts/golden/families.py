@@ -419,6 +419,20 @@ SHAPES = {
         config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
                     num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=False, pad_token_id=0,
                     use_bias=True, rope_parameters={"rope_type": "default", "rope_theta": 300.0})),
+    # ReLU squared without a gate.
+    "arcee": dict(
+        family="arcee", seed=551, dtype=torch.bfloat16, spread=0.35, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=48,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-6, tie_word_embeddings=False,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0,
+                                     "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0,
+                                     "mscale": 1.0})),
+    "arcee_biased": dict(
+        family="arcee", seed=552, dtype=torch.float32, spread=0.3, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, attention_bias=True,
+                    mlp_bias=True, rope_parameters=DEFAULT_ROPE)),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),
