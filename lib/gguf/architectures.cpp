@@ -102,6 +102,13 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
     {.family = "GemmaForCausalLM", .name = "gemma", .free_head_size = true, .needs_tied_head = true},
     {.family = "Ernie4_5ForCausalLM", .name = "ernie4_5", .rotates_neighbours = true, .free_head_size = true},
     {.family = "ArceeForCausalLM", .name = "arcee", .rotates_neighbours = true, .llama3 = true, .free_head_size = true},
+    {.family = "CohereForCausalLM",
+     .name = "command-r",
+     .rotates_neighbours = true,
+     .linear = false,
+     .yarn = false,
+     .needs_tied_head = true,
+     .head_scale = HeadScale::kMultiplies},
     {.family = "GPT2LMHeadModel", .name = "gpt2", .output_bias = true},
     {.family = "T5ForConditionalGeneration", .name = "t5", .free_head_size = true},
 };

@@ -36,7 +36,7 @@ FILE_TYPES = {"f32": "ALL_F32"} | {name: f"MOSTLY_{name.upper()}" for name in TY
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
                  "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "olmo2": "olmo2", "olmo3": "olmo2", "olmoe": "olmoe",
                  "granite": "granite", "granitemoe": "granitemoe", "smollm3": "smollm3", "glm4": "glm4", "ministral3": "mistral3",
-                 "cohere2": "cohere2", "gemma": "gemma", "ernie4_5": "ernie4_5", "arcee": "arcee", "gpt2": "gpt2", "t5": "t5"}
+                 "cohere2": "cohere2", "gemma": "gemma", "cohere": "command-r", "ernie4_5": "ernie4_5", "arcee": "arcee", "gpt2": "gpt2", "t5": "t5"}
 NEIGHBOURS = ("llama", "granite", "granitemoe", "smollm3", "mistral3", "arcee")  # rotated there, halves of heads in the model
 READS_WINDOWS = ("gemma2", "gemma3_text", "olmo3", "cohere2")
 IDS = [1, 5, 9, 2, 7, 7, 3, 11, 30, 4]
@@ -715,6 +715,7 @@ RANDOM = {
     "gemma2": ("fixture", dict(num_key_value_heads=2, head_dim=32, query_pre_attn_scalar=32, sliding_window=6, **SMALL_IDS | dict(pad_token_id=800))),
     "cohere2": (None, dict(num_key_value_heads=2, sliding_window=6, num_hidden_layers=4, logit_scale=0.3, **SMALL_IDS)),
     "gemma": ("fixture", dict(num_key_value_heads=2, head_dim=32, **SMALL_IDS | dict(pad_token_id=800))),
+    "cohere": (None, dict(num_key_value_heads=2, logit_scale=0.3, **SMALL_IDS)),
     "ernie4_5": ("fixture", dict(num_key_value_heads=2, head_dim=32, **SMALL_IDS | dict(pad_token_id=800))),
     "arcee": ("llama3", dict(num_key_value_heads=2, head_dim=32, rope_parameters={
         "rope_type": "yarn", "rope_theta": 300.0, "factor": 8.0, "original_max_position_embeddings": 16}, **SMALL_IDS)),
@@ -768,7 +769,7 @@ def main():
     refused = {"qwen2_stretched", "qwen2_untied", "qwen3_biased", "qwen3_stretched", "olmo2_biased", "t5_far", "t5_flan", "t5_one",
                "gemma2", "gemma2_uncapped_head", "gemma3", "gemma3_stretched", "cohere2_biased", "olmo3", "olmo3_named",
                "smollm3_biased", "ministral3_windowed", "olmoe", "olmoe_normalised", "qwen3_moe", "qwen3_moe_balanced",
-               "qwen3_moe_windowed", "gemma_biased", "ernie4_5_biased", "arcee_biased"}
+               "qwen3_moe_windowed", "gemma_biased", "cohere_biased", "ernie4_5_biased", "arcee_biased"}
     goldens = [folder for folder in sorted((ROOT / "tests/model/golden").iterdir())
                if json.loads((folder / "config.json").read_text())["model_type"] in ARCHITECTURES]
     problems = 0

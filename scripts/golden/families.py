@@ -433,6 +433,18 @@ SHAPES = {
         config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
                     num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, attention_bias=True,
                     mlp_bias=True, rope_parameters=DEFAULT_ROPE)),
+    # As Cohere 2, but every layer sees everything, and is turned.
+    "cohere": dict(
+        family="cohere", seed=3561, dtype=torch.bfloat16, spread=0.4, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,
+        alpha=96,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, layer_norm_eps=1e-5, pad_token_id=0, logit_scale=0.5)),
+    "cohere_biased": dict(
+        family="cohere", seed=562, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=30, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=3, layer_norm_eps=1e-3, pad_token_id=0, logit_scale=0.7,
+                    tie_word_embeddings=False, attention_bias=True,
+                    rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),

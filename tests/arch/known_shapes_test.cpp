@@ -52,7 +52,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"granite-4.0-1b", 1'631'750'144},    {"granite-4.0-micro", 3'402'836'480},
       {"seed-oss-36b", 36'151'104'512},     {"exaone-4.0-1.2b", 1'279'391'488},
       {"exaone-4.0-32b", 32'003'216'384},   {"ernie-4.5-0.3b", 360'748'032},
-      {"afm-4.5b", 4'619'184'640},
+      {"afm-4.5b", 4'619'184'640},          {"aya-expanse-8b", 8'028'033'024},
+      {"command-r-v01", 34'980'831'232},    {"command-r-08-2024", 32'296'476'672},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -97,6 +98,7 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.front().attention().window, 4096);
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.back().attention().window, 0);
   EXPECT_FALSE(architecture_of("command-r7b").layers.back().attention().rotary);
+  EXPECT_TRUE(architecture_of("command-r-v01").layers.back().attention().rotary);
   EXPECT_FALSE(architecture_of("exaone-4.0-32b").layers.back().attention().rotary);
   EXPECT_TRUE(architecture_of("exaone-4.0-1.2b").layers.back().attention().rotary);
   EXPECT_FALSE(architecture_of("afm-4.5b").layers.front().feed_forward.gated);
