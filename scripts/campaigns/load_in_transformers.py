@@ -216,6 +216,7 @@ FAMILIES = {
     "ernie4_5": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, use_bias=True, pad_token_id=0),
     "arcee": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, mlp_bias=True, pad_token_id=0),
     "cohere": dict(hidden_size=40, num_key_value_heads=2, logit_scale=0.3, pad_token_id=0),
+    "glm": dict(hidden_size=44, num_key_value_heads=2, head_dim=12, pad_token_id=0),
     # As T5 1.1 and FLAN-T5; T5 1.0 has one matrix for embedding and head, and no gate.
     "t5": dict(d_model=44, d_kv=10, d_ff=74, num_layers=2, num_decoder_layers=3, num_heads=4, feed_forward_proj="gated-gelu",
                tie_word_embeddings=False, dropout_rate=0.0, decoder_start_token_id=0, eos_token_id=1),

@@ -445,6 +445,19 @@ SHAPES = {
                     num_key_value_heads=3, layer_norm_eps=1e-3, pad_token_id=0, logit_scale=0.7,
                     tie_word_embeddings=False, attention_bias=True,
                     rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    # Half of each head is turned, in pairs of neighbours; gate and up are one projection.
+    "glm": dict(
+        family="glm", seed=2571, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=48,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=False, pad_token_id=0,
+                    eos_token_id=[2, 3])),
+    "glm_unbiased": dict(
+        family="glm", seed=572, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
+                    attention_bias=False,
+                    rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0})),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),

@@ -54,6 +54,7 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"exaone-4.0-32b", 32'003'216'384},   {"ernie-4.5-0.3b", 360'748'032},
       {"afm-4.5b", 4'619'184'640},          {"aya-expanse-8b", 8'028'033'024},
       {"command-r-v01", 34'980'831'232},    {"command-r-08-2024", 32'296'476'672},
+      {"glm-4-9b", 9'399'951'360},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
