@@ -217,6 +217,8 @@ FAMILIES = {
     "arcee": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, mlp_bias=True, pad_token_id=0),
     "cohere": dict(hidden_size=40, num_key_value_heads=2, logit_scale=0.3, pad_token_id=0),
     "glm": dict(hidden_size=44, num_key_value_heads=2, head_dim=12, pad_token_id=0),
+    "hunyuan_v1_dense": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, pad_token_id=0,
+                             rope_parameters=dict(rope_type="dynamic", rope_theta=1e4, factor=1.0, alpha=1000.0)),
     # As T5 1.1 and FLAN-T5; T5 1.0 has one matrix for embedding and head, and no gate.
     "t5": dict(d_model=44, d_kv=10, d_ff=74, num_layers=2, num_decoder_layers=3, num_heads=4, feed_forward_proj="gated-gelu",
                tie_word_embeddings=False, dropout_rate=0.0, decoder_start_token_id=0, eos_token_id=1),

@@ -458,6 +458,27 @@ SHAPES = {
                     num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
                     attention_bias=False,
                     rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0})),
+    # Norms of heads that are turned already, by a base stretched for one alpha.
+    "hunyuan": dict(
+        family="hunyuan_v1_dense", seed=581, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),
+        targets=["q_proj", "v_proj"], r=4, alpha=96,
+        config=dict(vocab_size=69, hidden_size=26, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=True, pad_token_id=0,
+                    rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 1000.0, "factor": 1.0})),
+    "hunyuan_biased": dict(
+        family="hunyuan_v1_dense", seed=582, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3,
+        alpha=48,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=False, pad_token_id=0,
+                    attention_bias=True, rope_parameters=DEFAULT_ROPE)),
+    # Magnitudes that the norms behind the rotation take away again.
+    "hunyuan_stretched": dict(
+        family="hunyuan_v1_dense", seed=2583, dtype=torch.float16, spread=0.45, batch=(3, 13),
+        targets=["k_proj", "up_proj"], r=2, alpha=96,
+        config=dict(vocab_size=61, hidden_size=23, intermediate_size=43, num_hidden_layers=1, num_attention_heads=5,
+                    num_key_value_heads=5, head_dim=6, rms_norm_eps=1e-5, tie_word_embeddings=False, pad_token_id=0,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 300.0, "factor": 8.0,
+                                     "original_max_position_embeddings": 16})),
     # Convolutions around one layer that attends.
     "lfm2": dict(
         family="lfm2", seed=401, dtype=torch.bfloat16, spread=0.4, batch=(2, 19),

@@ -54,7 +54,7 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"exaone-4.0-32b", 32'003'216'384},   {"ernie-4.5-0.3b", 360'748'032},
       {"afm-4.5b", 4'619'184'640},          {"aya-expanse-8b", 8'028'033'024},
       {"command-r-v01", 34'980'831'232},    {"command-r-08-2024", 32'296'476'672},
-      {"glm-4-9b", 9'399'951'360},
+      {"glm-4-9b", 9'399'951'360},          {"hunyuan-mt-7b", 7'504'932'864},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -102,6 +102,7 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_TRUE(architecture_of("command-r-v01").layers.back().attention().rotary);
   EXPECT_FALSE(architecture_of("exaone-4.0-32b").layers.back().attention().rotary);
   EXPECT_TRUE(architecture_of("exaone-4.0-1.2b").layers.back().attention().rotary);
+  EXPECT_EQ(scaling_of("hunyuan-mt-7b"), RopeScaling(NtkRope{100000}));
   EXPECT_FALSE(architecture_of("afm-4.5b").layers.front().feed_forward.gated);
   EXPECT_EQ(architecture_of("seed-oss-36b").dropout, 0.1);
   const Architecture flan = architecture_of("flan-t5-xl"), first = architecture_of("t5-small");
