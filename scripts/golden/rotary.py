@@ -47,6 +47,8 @@ CASES = [
      {"max_position_embeddings": 131072, "original_max_position_embeddings": 4096}),
     ("phi3", 12, LONG | {"attention_factor": 1.19}, {"original_max_position_embeddings": 4096}),
     ("glm4", 16, plain(10000.0, partial_rotary_factor=0.5), {}),
+    ("hunyuan_v1_dense", 128, plain(10000.0) | {"rope_type": "dynamic", "factor": 1.0, "alpha": 1000.0}, {}),
+    ("hunyuan_v1_dense", 6, plain(300.0) | {"rope_type": "dynamic", "factor": 1.0, "alpha": 3.5}, {}),
 ]
 
 

@@ -117,6 +117,28 @@ TEST(Families, HaveBiasesAsTheirKeysSay) {
   EXPECT_FALSE(architecture_with(of_family("qwen3"), "mlp_bias", "true").layers.front().has_bias());
 }
 
+TEST(Families, HaveBiasesByKeysOfTheirOwn) {
+  const LayerSpec seed = parse_architecture(of_family("seed_oss"), "config.json").layers.front();
+  EXPECT_TRUE(seed.attention().input_bias && !seed.attention().output_bias && !seed.feed_forward.bias);
+  const LayerSpec other = architecture_with(of_family("seed_oss"), "attention_out_bias", "true").layers.front();
+  EXPECT_TRUE(other.attention().input_bias && other.attention().output_bias && !other.feed_forward.bias);
+  EXPECT_FALSE(architecture_with(of_family("seed_oss"), "attention_bias", "false").layers.front().has_bias());
+  EXPECT_FALSE(parse_architecture(of_family("ernie4_5"), "config.json").layers.front().has_bias());
+  const LayerSpec ernie = architecture_with(of_family("ernie4_5"), "use_bias", "true").layers.front();
+  EXPECT_TRUE(ernie.attention().input_bias && ernie.attention().output_bias && ernie.feed_forward.bias);
+}
+
+TEST(Families, HaveDropoutByTheirKeysWhereTheyAreSilentToo) {
+  const Architecture seed = parse_architecture(of_family("seed_oss"), "config.json");
+  EXPECT_EQ(seed.dropout, 0.1);
+  EXPECT_EQ(seed.embedding_dropout, 0)
+      << "transformers drops nothing of embeddings, nor of a feed-forward part's width";
+  EXPECT_EQ(seed.inner_dropout, 0);
+  Json none = of_family("seed_oss");
+  none["attention_dropout"] = none["residual_dropout"] = 0;
+  EXPECT_EQ(parse_architecture(none, "config.json").dropout, 0);
+}
+
 TEST(Families, ChooseWindowedLayersAsTransformers) {
   Json qwen = of_family("qwen2");
   qwen["sliding_window"] = 512;
@@ -238,6 +260,19 @@ TEST(Families, LeaveLayersUnturnedWhereTheySay) {
 }
 
 // Layers with a window turn heads by positions of their own, in both spellings.
+TEST(Families, TurnLayersWithWindowsAloneWhereTheyHaveSome) {
+  const Architecture exaone = read("exaone4", R"({"num_hidden_layers": 5, "sliding_window_pattern": 3})");
+  EXPECT_THAT(windows_of(exaone), ElementsAre(4096, 4096, 0, 4096, 4096));
+  EXPECT_THAT(turned_widths(exaone), ElementsAre(4, 4, 0, 4, 4));
+  const char* listed = R"({"num_hidden_layers": 2, "sliding_window_pattern": "LLLG", "sliding_window": 7,
+                           "layer_types": ["full_attention", "sliding_attention"]})";
+  EXPECT_THAT(windows_of(read("exaone4", listed)), ElementsAre(0, 7)) << "the pattern is not read beside layer_types";
+  EXPECT_THAT(turned_widths(read("exaone4", listed)), ElementsAre(0, 4));
+  const Architecture full = read("exaone4", R"({"sliding_window": null, "sliding_window_pattern": null})");
+  EXPECT_THAT(windows_of(full), Each(0));
+  EXPECT_THAT(turned_widths(full), Each(4));
+}
+
 TEST(Families, HavePositionsByTypeOfLayer) {
   const char* old = R"({"num_hidden_layers": 6, "sliding_window": 9, "rope_theta": 3000, "rope_local_base_freq": 70,
                         "rope_scaling": {"rope_type": "linear", "factor": 8}})";
@@ -307,6 +342,34 @@ TEST(Families, ReadOneNormForBothPartsOfALayer) {
   EXPECT_THAT(norms, testing::UnorderedElementsAre("model.layers.0.input_layernorm.weight", "model.norm.weight"));
 }
 
+TEST(Families, DifferFromTheirSuccessorsByAFewSwitches) {
+  const Architecture gemma = read("gemma", R"({"hidden_act": "gelu"})");
+  EXPECT_EQ(gemma.layers.front().feed_forward.activation, Activation::kGelu) << "by tanh, whatever folders call it";
+  EXPECT_EQ(gemma.layers.front().norms, NormPlacement::kBefore);
+  EXPECT_EQ(gemma.norm_offset, 1);
+  EXPECT_EQ(gemma.embedding_scale, std::sqrt(128.0));
+  EXPECT_EQ(gemma.head_dim(), 256);
+  const Architecture cohere = read("cohere", "{}");
+  EXPECT_TRUE(cohere.centred_norms && cohere.layers.back().parallel);
+  EXPECT_EQ(rotary_of(cohere), (Rotary{.width = 4, .interleaved = true, .theta = 500000}));
+  EXPECT_EQ(cohere.head_scale, 0.0625);
+  const Architecture glm = read("glm", "{}");
+  EXPECT_EQ(glm.layers.front().norms, NormPlacement::kBefore);
+  EXPECT_TRUE(glm.layers.front().feed_forward.fused && glm.layers.front().attention().input_bias);
+  EXPECT_EQ(rotary_of(glm), (Rotary{.width = 64, .interleaved = true}));
+  const FeedForward arcee = read("arcee", R"({"hidden_act": "relu2"})").layers.front().feed_forward;
+  EXPECT_EQ(arcee.activation, Activation::kSquaredRelu);
+  EXPECT_FALSE(arcee.gated);
+  EXPECT_EQ(read("ernie4_5", R"({"head_dim": null})").head_dim(), 4) << "where the class has another number";
+}
+
+TEST(Families, StretchPositionsByOneAlpha) {
+  const Architecture hunyuan = read("hunyuan_v1_dense", R"({"rope_scaling": {"type": "dynamic", "alpha": 1000.0,
+                                                           "factor": 1.0}})");
+  EXPECT_EQ(rotary_of(hunyuan), (Rotary{.width = 4, .scaling = NtkRope{1000}}));
+  EXPECT_TRUE(hunyuan.layers.front().attention().norms_turned);
+}
+
 TEST(Families, NameFourNormsOfALayer) {
   const auto names = [](const char* type) {
     std::vector<std::string> of_first_layer;
@@ -368,6 +431,15 @@ TEST(Families, RefuseByKeyWhatTheyCannotExpress) {
       {"gemma2", R"({"final_logit_softcapping": -3.0})", "final_logit_softcapping"},
       {"cohere2", R"({"logit_scale": 0})", "logit_scale"},
       {"cohere2", R"({"layer_norm_eps": -1})", "layer_norm_eps"},
+      {"cohere", R"({"use_qk_norm": true})", "use_qk_norm"},
+      {"seed_oss", R"({"residual_dropout": 0.2})", "residual_dropout"},
+      {"seed_oss", R"({"attention_dropout": 1, "residual_dropout": 1})", "attention_dropout"},
+      {"exaone4", R"({"sliding_window_pattern": "LLLG"})", "sliding_window_pattern"},
+      {"arcee", R"({"hidden_act": "silu"})", "hidden_act"},
+      {"gemma2", R"({"hidden_act": "gelu"})", "hidden_act"},
+      {"hunyuan_v1_dense", R"({"rope_scaling": {"type": "dynamic", "factor": 2}})", "rope_scaling.alpha"},
+      {"hunyuan_v1_dense", R"({"head_dim": 2, "rope_scaling": {"type": "dynamic", "alpha": 2}})", "rope_scaling.alpha"},
+      {"llama", R"({"rope_scaling": {"type": "dynamic", "alpha": 2}})", "rope_scaling.type"},
       {"granite", R"({"logits_scaling": 0})", "logits_scaling"},
       {"granite", R"({"residual_multiplier": -1})", "residual_multiplier"},
       {"llama", R"({"hidden_activation": "gelu_pytorch_tanh"})", "hidden_activation"},

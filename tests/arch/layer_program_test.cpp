@@ -92,6 +92,23 @@ TEST(LayerProgram, OfQwen3NormalisesAndTurnsHeads) {
                   "18 = add 17 12 "));
 }
 
+TEST(LayerProgram, OfHunyuanNormalisesHeadsThatAreTurned) {
+  const std::vector<std::string> lines = written("hunyuan-mt-7b", 0);
+  EXPECT_THAT(
+      std::vector<std::string>(lines.begin() + 1, lines.begin() + 8),
+      ElementsAre("3 = linear 2 (self_attn.q_proj)", "4 = rotate queries 3 ",
+                  "5 = row norm 4 (self_attn.query_layernorm)", "6 = linear 2 (self_attn.k_proj)", "7 = rotate keys 6 ",
+                  "8 = row norm 7 (self_attn.key_layernorm)", "9 = linear 2 (self_attn.v_proj)"));
+}
+
+TEST(LayerProgram, OfSeedOssDropsWhatEachBranchAdds) {
+  const std::vector<std::string> lines = written("seed-oss-36b", 0);
+  EXPECT_THAT(lines, ::testing::Contains("10 = drop 9 "));
+  EXPECT_THAT(std::vector<std::string>(lines.end() - 4, lines.end()),
+              ElementsAre("15 = activate 13 14 (mlp.act_fn)", "16 = linear 15 (mlp.down_proj)", "17 = drop 16 ",
+                          "18 = add 17 11 "));
+}
+
 TEST(LayerProgram, OfCommandR7bReadsOneNormTwice) {
   EXPECT_THAT(
       written("command-r7b", 3),  // every fourth layer does not turn heads

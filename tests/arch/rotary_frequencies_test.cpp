@@ -24,7 +24,7 @@ void expect_near(const std::vector<float>& actual, const Json& expected, const s
 
 TEST(RotaryFrequencies, AreThoseOfTransformers) {
   const Json cases = read_json(FATHOM_SOURCE_DIR "/tests/ops/golden/rotary_frequencies.json");
-  ASSERT_GE(cases.size(), 18u);
+  ASSERT_GE(cases.size(), 20u);
   for (const Json& each : cases) {
     const std::string what = each["config"].dump();
     const Architecture architecture = parse_architecture(each["config"], "config.json");
@@ -50,6 +50,16 @@ TEST(RotaryFrequencies, AreStretchedBelowTheLowBorderOnly) {
     between += slow[i] < plain[i] && slow[i] > plain[i] / 8;
   }
   EXPECT_GT(between, 3u);
+}
+
+TEST(RotaryFrequencies, OfAnAlphaSlowTheSlowestPairByIt) {
+  const Rotary rotary{.width = 128, .theta = 10000};
+  Rotary stretched = rotary;
+  stretched.scaling = NtkRope{1000};
+  const std::vector<float> plain = rotary_frequencies(rotary), slow = rotary_frequencies(stretched);
+  EXPECT_EQ(slow.front(), plain.front());
+  EXPECT_NEAR(slow.back(), plain.back() / 1000, 1e-6 * plain.back() / 1000);
+  EXPECT_NEAR(slow[32], std::pow(10000 * std::pow(1000, 128.0 / 126), -0.5), 1e-9);
 }
 
 TEST(QueryScale, GrowsInSteps) {

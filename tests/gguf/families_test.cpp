@@ -120,6 +120,35 @@ TEST(GgufFamilies, Gemma2) {
   EXPECT_THAT(refusal(apart), HasSubstr("another theta or stretch"));
 }
 
+TEST(GgufFamilies, ThoseThatDifferFromTheirSuccessorsByAFewSwitches) {
+  const KeysOf gemma(golden("gemma"));
+  EXPECT_EQ(gemma.name, "gemma");
+  EXPECT_EQ(gemma.text("rope.scaling.type"), "linear");
+  EXPECT_EQ(gemma.count("attention.key_length"), 10);
+  EXPECT_FALSE(turns_rows(golden("gemma"), kQueries));
+  EXPECT_THAT(refusal(golden("gemma", {{"tie_word_embeddings", false}})), HasSubstr("the head is a matrix of its own"));
+  EXPECT_THAT(refusal(golden("gemma_biased")), HasSubstr("biases to outputs"));
+  const KeysOf command_r(golden("cohere"));
+  EXPECT_EQ(command_r.name, "command-r");
+  EXPECT_EQ(command_r.real("logit_scale"), 0.5F);
+  EXPECT_EQ(command_r.real("rope.freq_base"), 5e5F);
+  EXPECT_FALSE(command_r.has("attention.sliding_window"));
+  EXPECT_FALSE(turns_rows(golden("cohere"), kQueries)) << "it rotates neighbours itself";
+  EXPECT_THAT(refusal(golden("cohere_biased")), HasSubstr("biases to outputs"));
+  EXPECT_EQ(KeysOf(golden("ernie4_5")).name, "ernie4_5");
+  EXPECT_FALSE(turns_rows(golden("ernie4_5"), kQueries)) << "it rotates neighbours itself";
+  EXPECT_THAT(refusal(golden("ernie4_5_biased")), HasSubstr("biases to outputs"));
+  const Architecture arcee = golden("arcee");
+  EXPECT_EQ(KeysOf(arcee).name, "arcee");
+  EXPECT_EQ(KeysOf(arcee).text("rope.scaling.type"), "yarn");
+  EXPECT_TRUE(turns_rows(arcee, kQueries));
+  EXPECT_EQ(name_of(arcee, "model.layers.1.mlp.up_proj.weight"), "blk.1.ffn_up.weight");
+  EXPECT_THAT(refusal(golden("arcee_biased")), HasSubstr("biases to outputs"));
+  for (const char* other : {"granite_hybrid", "seed_oss", "exaone4", "glm", "hunyuan"}) {
+    EXPECT_THAT(refusal(golden(other)), HasSubstr("cannot be written as GGUF")) << other;
+  }
+}
+
 TEST(GgufFamilies, Cohere2) {
   const Architecture model = golden("cohere2");
   EXPECT_EQ(name_of(model, "model.layers.3.input_layernorm.weight"), "blk.3.attn_norm.weight");

@@ -15,7 +15,7 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
 void set_gpt2(arch::Architecture& architecture, arch::LayerSpec& layer) {
   architecture.centred_norms = architecture.biased_norms = architecture.learned_positions = true;
   architecture.max_position_embeddings = 300;
-  architecture.dropout = 0.1;
+  architecture.dropout = architecture.embedding_dropout = 0.1;
   layer.naming = arch::Naming::kGpt2;
   layer.attention().input_bias = layer.attention().output_bias = layer.feed_forward.bias = true;
   layer.attention().fused = true;
@@ -24,25 +24,19 @@ void set_gpt2(arch::Architecture& architecture, arch::LayerSpec& layer) {
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 15> kFamilies = {"LlamaForCausalLM",
-                                                     "LlamaForCausalLM",
-                                                     "Qwen2ForCausalLM",
-                                                     "Qwen3ForCausalLM",
-                                                     "Olmo2ForCausalLM",
-                                                     "T5ForConditionalGeneration",
-                                                     "T5ForConditionalGeneration",
-                                                     "Qwen3MoeForCausalLM",
-                                                     "Gemma3ForCausalLM",
-                                                     "Phi3ForCausalLM",
-                                                     "GraniteForCausalLM",
-                                                     "Gemma2ForCausalLM",
-                                                     "Cohere2ForCausalLM",
-                                                     "GPT2LMHeadModel",
-                                                     "Lfm2ForCausalLM"};
+  constexpr std::array<const char*, 18> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
+                                                     "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
+                                                     "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
+                                                     "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
+                                                     "Gemma3ForCausalLM",          "Phi3ForCausalLM",
+                                                     "GraniteForCausalLM",         "Gemma2ForCausalLM",
+                                                     "Cohere2ForCausalLM",         "GPT2LMHeadModel",
+                                                     "SeedOssForCausalLM",         "ArceeForCausalLM",
+                                                     "HunYuanDenseV1ForCausalLM",  "Lfm2ForCausalLM"};
   architecture.family = kFamilies[level];
-  layer.attention().input_bias = level == 1 || level == 2;
+  layer.attention().input_bias = level == 1 || level == 2 || level == kSeedOss;
   layer.attention().output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kLfm2)
+  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kHunyuan || level == kLfm2)
     layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
   if (level == 4) layer.attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
@@ -61,6 +55,15 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
     architecture.head_scale = 0.25;
   }
   if (level == kGpt2) set_gpt2(architecture, layer);
+  if (level == kSeedOss) architecture.dropout = 0.1;
+  if (level == kArcee) {
+    layer.feed_forward.gated = false;
+    layer.feed_forward.activation = Activation::kSquaredRelu;
+  }
+  if (level == kHunyuan) {
+    layer.attention().norms_turned = true;
+    layer.naming = arch::Naming::kHunyuan;
+  }
   if (level == kLfm2) layer.naming = arch::Naming::kLfm2;
   if (level == kPhi3) layer.attention().fused = layer.feed_forward.fused = true;
   if (level == kGranite) {
@@ -123,7 +126,7 @@ void set_encoder(arch::Architecture& architecture, arch::LayerSpec layer, const 
   layer.attention().scaled = false;
   layer.feed_forward.gated = levels[kFamily] == kFlanT5;
   layer.feed_forward.activation = layer.feed_forward.gated ? Activation::kGelu : Activation::kRelu;
-  if (levels[kFamily] == kFlanT5) architecture.dropout = 0.1;
+  if (levels[kFamily] == kFlanT5) architecture.dropout = architecture.embedding_dropout = 0.1;
   if (levels[kFamily] == kT5) architecture.head_scale = 0.125;
   architecture.layers.assign(static_cast<size_t>(encoder_layers), layer);
   layer.cross = true;

@@ -42,7 +42,8 @@ inline bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] ==
 // As T5 1.0: no gate, one matrix for embedding and head with a scale; as FLAN-T5: gated, with dropout of its own.
 constexpr size_t kT5 = 5, kFlanT5 = 6;
 constexpr size_t kWithExperts = 7;
-constexpr size_t kGemma3 = 8, kPhi3 = 9, kGranite = 10, kGemma2 = 11, kCohere2 = 12, kGpt2 = 13, kLfm2 = 14;
+constexpr size_t kGemma3 = 8, kPhi3 = 9, kGranite = 10, kGemma2 = 11, kCohere2 = 12, kGpt2 = 13, kSeedOss = 14,
+                 kArcee = 15, kHunyuan = 16, kLfm2 = 17;
 inline bool encodes(const Levels& levels) { return levels[kFamily] == kT5 || levels[kFamily] == kFlanT5; }
 
 constexpr size_t kInt4Qat = 2;  // and those above it

@@ -29,7 +29,8 @@ Levels in_effect(Levels levels) {
   const bool full = levels[kMethod] == 0;
   constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
   const bool gpt2 = levels[kFamily] == kGpt2;
-  if (encodes(levels) || gpt2 || levels[kFamily] == kGemma2) levels[kAttention] = levels[kPacking] = 0;
+  const bool by_scores = encodes(levels) || gpt2 || levels[kFamily] == kGemma2 || levels[kFamily] == kSeedOss;
+  if (by_scores) levels[kAttention] = levels[kPacking] = 0;
   if (encodes(levels) || gpt2) levels[kHeads] = levels[kWindow] = 0;
   if (encodes(levels) && levels[kPrecision] >= kFp16Autocast) levels[kPrecision] -= kFp16Autocast;
   if (full && levels[kPrecision] == kFp16Base) levels[kPrecision] = kFp16Autocast;
@@ -275,7 +276,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"attention", {"flash", "math"}},
       {"family",
        {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe", "gemma3", "phi3", "granite",
-        "gemma2", "cohere2", "gpt2", "lfm2"}},
+        "gemma2", "cohere2", "gpt2", "seed_oss", "arcee", "hunyuan", "lfm2"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},
@@ -353,7 +354,8 @@ std::optional<MatrixRun> of_preferences(MatrixRun run) {
   run.config.loss_type =
       kTypes[static_cast<size_t>(run.config.max_length + run.config.per_device_train_batch_size) % kTypes.size()];
   run.config.lora_dropout = 0;
-  run.architecture.router_aux_loss_coef = run.architecture.dropout = run.architecture.inner_dropout = 0;
+  run.architecture.router_aux_loss_coef = run.architecture.dropout = 0;
+  run.architecture.embedding_dropout = run.architecture.inner_dropout = 0;
   const auto double_rows = [&](std::vector<schedule::BatchShape>& batches) {
     for (schedule::BatchShape& batch : batches) {
       int64_t& most = run.config.per_device_eval_batch_size;  // of which large runs do not say what they evaluate
