@@ -11,7 +11,7 @@
 #include "app/machine.h"
 #include "app/run/calibrations.h"
 #include "app/run/planning.h"
-#include "arch/architecture.h"
+#include "arch/read_folder.h"
 #include "base/bytes.h"
 #include "config/to_yaml.h"
 #include "plan/bound.h"
@@ -28,8 +28,7 @@ namespace {
 // To read data for every max_length: no example is cut but where the model has no positions for it.
 int64_t longest_length(const config::RunConfig& run) {
   const weights::ModelFolder folder(run.model_name_or_path, /*weights_required=*/false);
-  const std::string config = (folder.path() / "config.json").string();
-  return arch::parse_architecture(folder.config(), config).longest_text().value_or(std::numeric_limits<int32_t>::max());
+  return arch::read_architecture(folder).longest_text().value_or(std::numeric_limits<int32_t>::max());
 }
 
 }  // namespace

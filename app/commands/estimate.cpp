@@ -17,6 +17,7 @@
 #include "app/run/strategy.h"
 #include "app/waiting.h"
 #include "arch/attention_by_scores.h"
+#include "arch/read_folder.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -58,7 +59,9 @@ plan::OutlookQuestion question_of(const Estimate& invocation, const arch::Run& r
   plan::OutlookQuestion question;
   question.budget = invocation.budget;
   question.program_bytes = gpu ? kCudaProgramBytes : program_bytes;
-  if (!run.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
+  if (!run.config.random_init) {
+    question.mapped_bytes = inputs.folder->total_bytes() - arch::other_tensors(run.architecture, *inputs.folder).bytes;
+  }
   if (!inputs.train.empty()) question.steps = schedule::step_shapes(run.config, inputs.train);
   if (gpu) {
     question.throughput = plan::throughput_of(*gpu, run);

@@ -5,7 +5,7 @@
 
 #include "app/installation.h"
 #include "app/words/shared_options.h"
-#include "arch/architecture.h"
+#include "arch/read_folder.h"
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/output.h"
@@ -76,10 +76,10 @@ void list_gpus(bool json) {
 
 void list_models(bool json) {
   Json list = Json::array();
-  Table table({{"model", Align::kLeft}, {"parameters"}, {"active"}, {"layers"}, {"width"}, {"positions"}});
+  Table table({{"model", Align::kLeft}, {"parameters"}, {"active"}, {"layers"}, {"width"}, {"context"}});
   for (const std::string& name : known_models()) {
     const weights::ModelFolder folder(models_folder() / name, /*weights_required=*/false);
-    const arch::Architecture architecture = arch::parse_architecture(folder.config(), name);
+    const arch::Architecture architecture = arch::read_architecture(folder);
     const int64_t parameters = arch::parameter_count(architecture);
     const int64_t active = arch::active_parameter_count(architecture);
     list.push_back({{"name", name},

@@ -6,7 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "arch/architecture.h"
+#include "arch/read_folder.h"
+#include "arch/read_text_part.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "tokenizer/tokenizer.h"
@@ -40,15 +41,33 @@ void add_fact(const Json& object, const char* key, Contents& contents) {
   contents.facts.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
+void add_text_part(const arch::Architecture& architecture, const weights::ModelFolder& model, Contents& contents) {
+  if (!architecture.text_part) return;
+  const arch::OtherTensors others = arch::other_tensors(architecture, model);
+  contents.details["text_part"] = {{"whole", architecture.text_part->whole},
+                                   {"family", architecture.family},
+                                   {"others", others.names.size()},
+                                   {"others_bytes", others.bytes}};
+  contents.facts.emplace_back(
+      "holds", "a " + architecture.text_part->whole + ", of which the text part is used, a " + architecture.family);
+  if (others.names.empty()) return;
+  contents.facts.emplace_back("left as they are",
+                              format_count(std::ssize(others.names)) + " other tensors, " + format_bytes(others.bytes));
+}
+
+// model: null for a phantom's run, whose weights are nobody's.
+void add_shape(Json config, const fs::path& folder, const weights::ModelFolder* model, Contents& contents) {
   contents.details["config"] = config;
+  const std::string origin = (folder / "config.json").string();
   for (const char* key :
        {"model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
         "num_key_value_heads", "head_dim", "sliding_window", "max_position_embeddings", "tie_word_embeddings"}) {
-    add_fact(config, key, contents);
+    add_fact(arch::text_config_of(config), key, contents);
   }
   try {
-    const arch::Architecture architecture = arch::parse_architecture(config, (folder / "config.json").string());
+    const arch::Architecture architecture =
+        model != nullptr ? arch::read_architecture(*model) : arch::parse_architecture(config, origin);
+    if (model != nullptr) add_text_part(architecture, *model, contents);
     const int64_t parameters = arch::parameter_count(architecture);
     contents.details["parameters"] = parameters;
     contents.facts.emplace_back("parameters", format_count(parameters));
@@ -99,12 +118,12 @@ void read_model(const fs::path& folder, Contents& contents) {
     contents.kind = "phantom's run";
     contents.facts.emplace_back("phantom", "played on a phantom GPU: no weight in this folder is real");
     contents.details["phantom"] = true;
-    add_shape(read_json(folder / "config.json"), folder, contents);
+    add_shape(read_json(folder / "config.json"), folder, nullptr, contents);
     add_all_files(folder, contents);
     return;
   }
   const weights::ModelFolder model(folder, /*weights_required=*/false);
-  add_shape(model.config(), folder, contents);
+  add_shape(model.config(), folder, &model, contents);
   add_tokenizer(folder, contents);
   for (const std::string& name : model.names()) contents.tensors.push_back(*model.find(name)->info);
   if (!model.has_weights()) contents.facts.emplace_back("weights", "none: config.json alone");

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "arch/parameter_table.h"
+#include "arch/text_part.h"
 #include "base/error.h"
 #include "config/target_pattern.h"
 #include "tokenizer/regex.h"
@@ -132,13 +133,14 @@ std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
 namespace {
 
 // A pattern that matches what PEFT would adapt or refuse beside linear layers.
-void refuse_others(const std::string& text, const std::vector<ParameterSpec>& specs, bool has_tied_head) {
+void refuse_others(const std::string& text, const std::vector<ParameterSpec>& specs, const Architecture& architecture) {
   Pattern pattern(text);
   std::vector<std::string> others;
   for (const ParameterSpec& spec : specs) {
-    if (spec.role != Role::kProjection && spec.role != Role::kBias) others.push_back(spec.module());
+    if (spec.role == Role::kProjection || spec.role == Role::kBias) continue;
+    others.push_back(name_in_whole(architecture.text_part, spec.module()));
   }
-  if (has_tied_head) others.emplace_back("lm_head");
+  if (architecture.tie_word_embeddings) others.emplace_back("lm_head");
   for (const std::string& module : others) {
     if (!pattern.matches(module)) continue;
     pattern.refuse("matches " + module + " too, which gets no adapter here", "leave it out of the pattern");
@@ -186,16 +188,17 @@ std::map<std::string, int64_t> adapter_ranks(const Architecture& architecture, c
   const AdapterTargets targets = adapter_targets(architecture, lora);
   std::map<std::string, int64_t> ranks;
   std::vector<std::string> modules;
+  // As PEFT finds it, whose patterns are of whole names.
+  const auto name_of = [&](const ParameterSpec& spec) { return name_in_whole(architecture.text_part, spec.module()); };
   for (const ParameterSpec& spec : specs) {
-    if (stays_linear(spec, had_linear_experts(architecture))) modules.push_back(spec.module());
+    if (stays_linear(spec, had_linear_experts(architecture))) modules.push_back(name_of(spec));
   }
-  if (const auto text = config::pattern_of(targets.modules))
-    refuse_others(*text, specs, architecture.tie_word_embeddings);
+  if (const auto text = config::pattern_of(targets.modules)) refuse_others(*text, specs, architecture);
   // PEFT's own modules where nothing is named; none where parameters are.
   if (!targets.modules.empty() || targets.parameters.empty()) {
     const std::set<std::string> adapted = adapted_modules(modules, targets.modules);
     for (const ParameterSpec& spec : specs) {
-      if (spec.role == Role::kProjection && adapted.contains(spec.module())) ranks[spec.name] = lora.r;
+      if (spec.role == Role::kProjection && adapted.contains(name_of(spec))) ranks[spec.name] = lora.r;
     }
   }
   for (const auto& [target, times] : targets.parameters) {

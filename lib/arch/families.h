@@ -90,11 +90,8 @@ struct Family {
 
 const std::vector<Family>& families();
 
-// What to do with a model that is of none of them, and with one whose text part is.
+// What to do with a model that is of none of them.
 inline constexpr std::string_view kOthersArePlanned =
     "`fathom phantom --gpu H100 --no-weights -- python train.py` plans its training by a script of transformers";
-inline constexpr std::string_view kTextPart =
-    "docs/models.md says how transformers takes the text part out (Text parts); until then `fathom phantom --gpu H100 "
-    "--no-weights -- python train.py` plans it by a script of transformers";
 
 }  // namespace fathom::arch

@@ -8,6 +8,7 @@
 
 #include "arch/adapter_targets.h"
 #include "arch/stored_parts.h"
+#include "arch/text_part.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -53,7 +54,7 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
     for (const ParameterSpec& spec : specs) {
       const bool is_module =
           spec.role != Role::kExperts && spec.role != Role::kRouter && spec.role != Role::kConvolution;
-      if (is_module) match(spec.module(), spec.name);
+      if (is_module) match(name_in_whole(architecture.text_part, spec.module()), spec.name);
       if (architecture.tie_word_embeddings && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }
     if (!matches) refuse_unknown(name, specs, architecture);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "arch/architecture.h"
 #include "arch/config_json.h"
@@ -12,6 +13,7 @@
 #include "arch/read_lfm2.h"
 #include "arch/read_rope.h"
 #include "arch/read_t5.h"
+#include "arch/read_text_part.h"
 #include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -25,17 +27,6 @@ std::string known_families() {
     names.append(names.empty() ? "" : ", ").append(family.name);
   }
   return "The decoders that there are: " + names + ".";
-}
-
-// Of a model that has one beside parts for images or sound.
-const Family* text_family(const ConfigJson& config) {
-  const Json* text = config.find("text_config");
-  if (text == nullptr || !text->is_object()) return nullptr;
-  const auto type = text->find("model_type");
-  const auto& all = families();
-  const auto found = std::find_if(
-      all.begin(), all.end(), [&](const Family& family) { return type != text->end() && *type == family.model_type; });
-  return found == all.end() ? nullptr : &*found;
 }
 
 const Family& read_family(const ConfigJson& config) {
@@ -55,11 +46,6 @@ const Family& read_family(const ConfigJson& config) {
   const std::string key = names != nullptr ? "architectures" : "model_type";
   const Json* found = names != nullptr ? names : type;
   const std::string said = found == nullptr ? "missing" : found->dump().substr(0, 80);
-  if (const Family* text = text_family(config)) {
-    config.refuse(
-        key, said + " reads more than text, and only its text part, of " + std::string(text->name) + ", is supported",
-        std::string(kTextPart));
-  }
   config.refuse(key, said + " is not supported", std::string(kOthersArePlanned) + ". " + known_families());
 }
 
@@ -316,6 +302,11 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
 }  // namespace
 
 Architecture parse_architecture(const Json& json, std::string_view origin) {
+  if (std::optional<TextWords> words = text_words(json, origin)) {
+    Architecture architecture = parse_architecture(words->config, words->origin);
+    architecture.text_part = std::move(words->part);
+    return architecture;
+  }
   const ConfigJson config(json, origin);
   const Family& family = read_family(config);
   Architecture architecture;

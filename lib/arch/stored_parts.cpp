@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "arch/text_part.h"
+
 namespace fathom::arch {
 namespace {
 
@@ -68,7 +70,9 @@ std::vector<StoredPart> by_expert(const Architecture& architecture, const Parame
 
 }  // namespace
 
-std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec) {
+namespace {
+
+std::vector<StoredPart> parts_in_decoder(const Architecture& architecture, const ParameterSpec& spec) {
   if (is_gpt2(architecture) && spec.role == Role::kProjection) return transposed(spec, spec.name);
   // That of a layer of torch, which has a dimension for channels that are convolved together.
   if (spec.role == Role::kConvolution) return {{spec.name, {spec.shape[0], 1, spec.shape[1]}, 0, spec.shape[0]}};
@@ -80,8 +84,13 @@ std::vector<StoredPart> stored_parts(const Architecture& architecture, const Par
   return whole(spec, spec.name);
 }
 
-std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec) {
-  std::vector<std::vector<StoredPart>> spellings = {stored_parts(architecture, spec)};
+std::vector<StoredPart> in_folder(const Architecture& architecture, std::vector<StoredPart> parts) {
+  for (StoredPart& part : parts) part.name = stored_name(architecture.text_part, part.name);
+  return parts;
+}
+
+std::vector<std::vector<StoredPart>> spellings_in_decoder(const Architecture& architecture, const ParameterSpec& spec) {
+  std::vector<std::vector<StoredPart>> spellings = {parts_in_decoder(architecture, spec)};
   // The weights of the model below the head, whose own name is left out.
   if (is_gpt2(architecture) && spec.name.starts_with(kGpt2Model)) {
     spellings.push_back(spellings.front());
@@ -96,6 +105,18 @@ std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& archit
   return spellings;
 }
 
+}  // namespace
+
+std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec) {
+  return in_folder(architecture, parts_in_decoder(architecture, spec));
+}
+
+std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec) {
+  std::vector<std::vector<StoredPart>> spellings = spellings_in_decoder(architecture, spec);
+  for (std::vector<StoredPart>& parts : spellings) parts = in_folder(architecture, std::move(parts));
+  return spellings;
+}
+
 bool may_be_stored_otherwise(std::string_view parameter) {
   return parameter.find(".experts.") != std::string_view::npos || parameter.starts_with(kGpt2Model) ||
          parameter.ends_with(".conv.weight") || parameter.ends_with(".gate.weight") ||
@@ -107,8 +128,10 @@ bool stores_transposed(const Architecture& architecture) { return is_gpt2(archit
 bool is_stored_embedding(std::string_view tensor) {
   constexpr std::string_view kNames[] = {"model.embed_tokens.weight", "shared.weight", "transformer.wte.weight",
                                          "wte.weight"};
-  return std::find(std::begin(kNames), std::end(kNames), tensor) != std::end(kNames);
+  return std::find(std::begin(kNames), std::end(kNames), name_in_decoder(std::string(tensor))) != std::end(kNames);
 }
+
+bool is_stored_head(std::string_view tensor) { return name_in_decoder(std::string(tensor)) == "lm_head.weight"; }
 
 const char* why_not_stored_in_codes(const Architecture& architecture) {
   if (architecture.experts() != nullptr) return "has experts";

@@ -30,8 +30,10 @@ bool may_be_stored_otherwise(std::string_view parameter);
 // Whether folders have the columns of a linear layer's matrix as rows, which PEFT calls fan_in_fan_out.
 bool stores_transposed(const Architecture& architecture);
 
-// Whether a tensor of this name in a folder is the embedding, in the spelling of any family.
+// Whether a tensor of this name in a folder is the embedding, or a head of its own, in the spelling of any family and
+// of any text part.
 bool is_stored_embedding(std::string_view tensor);
+bool is_stored_head(std::string_view tensor);
 
 // Why no folder holds the projections of such a model in codes: "has experts", for the middle of a sentence. Null: some
 // do.

@@ -9,6 +9,7 @@
 
 #include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
+#include "arch/text_part.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_reason.h"
@@ -68,12 +69,13 @@ bool is_embedding_again(const weights::SafetensorsFile& file, const weights::Ten
 
 // Throws Error unless the file holds what the model trains, and nothing else.
 void require_tensors(const weights::SafetensorsFile& file, const model::Decoder& model) {
-  const std::string origin = file.path().string(), prefix = weights_prefix(kAdapter);
+  const std::string origin = file.path().string();
   const std::string remedy = "use the adapter on the model and modules it was made for";
   std::set<std::string> known;
-  if (model.architecture().tie_word_embeddings) known.insert(prefix + kHead);  // PEFT writes the matrix twice
+  if (model.architecture().tie_word_embeddings)
+    known.insert(name_in_adapter(file, kHead));  // PEFT writes the matrix twice
   for (const model::Parameter& parameter : model.trained_parameters()) {
-    const weights::TensorInfo* info = file.find(prefix + parameter.name);
+    const weights::TensorInfo* info = file.find(name_in_adapter(file, parameter.name));
     if (info == nullptr) refuse_missing(origin, parameter.name, remedy);
     known.insert(info->name);
     const std::string name = origin + ": '" + info->name + "'";
@@ -145,8 +147,8 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   for (const char* key : {"rank_pattern", "alpha_pattern"}) {
     if (!fused) expect(adapter, origin, key, {Json::object(), nullptr});
   }
-  for (const char* key : {"layers_to_transform", "layers_pattern", "exclude_modules"})
-    expect(adapter, origin, key, {nullptr});
+  for (const char* key : {"layers_to_transform", "layers_pattern"}) expect(adapter, origin, key, {nullptr});
+  expect(adapter, origin, "exclude_modules", {nullptr, arch::pattern_of_other_parts()});
   config.method = config::Method::kLora;
   config.lora_r = adapter.at("r").get<int64_t>();
   config.lora_alpha = adapter.at("lora_alpha").get<double>();
@@ -247,7 +249,7 @@ void load_adapter(const std::filesystem::path& folder, const model::Decoder& mod
   require_tensors(file, model);
   model::UnitKeeper* units = model.options().units;
   for (const model::Parameter& parameter : model.trained_parameters()) {
-    const weights::TensorInfo& info = *file.find(weights_prefix(kAdapter) + parameter.name);
+    const weights::TensorInfo& info = *file.find(name_in_adapter(file, parameter.name));
     void* bytes = const_cast<std::byte*>(file.data(info));
     const at::Tensor stored = at::from_blob(bytes, info.shape, at::TensorOptions(ops::scalar_type(info.dtype)));
     units == nullptr ? void(parameter.tensor.copy_(stored)) : units->fill(parameter.tensor, stored);

@@ -271,8 +271,10 @@ Checkpoint::Checkpoint(const fs::path& folder, weights::Readers* readers) : fold
 void Checkpoint::copy_into(const NamedTensors& parameters) const {
   const ModelFiles& files = is_adapter_ ? kAdapter : kWhole;
   const weights::SafetensorsFile file(folder_ / weights_file_name(files));
-  copy_tensors(file, is_adapter_ ? with_repeated_embedding(parameters, file) : as_stored(parameters, folder_),
-               weights_prefix(files));
+  const std::string prefix = weights_prefix(files);
+  const NamedTensors named =
+      is_adapter_ ? with_repeated_embedding(parameters, file) : as_stored(parameters, folder_, std::nullopt);
+  copy_tensors(file, as_found(named, file, prefix), prefix);
 }
 
 void Checkpoint::copy_into(const NamedTensors& parameters, const NamedTensors& optimizer) const {

@@ -8,7 +8,10 @@
 
 #include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
+#include "arch/read_folder.h"
+#include "arch/read_text_part.h"
 #include "arch/stored_parts.h"
+#include "arch/text_part.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -20,10 +23,12 @@
 #include "checkpoint/merge.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_folder.h"
+#include "quant/left_out.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
 #include "weights/manifest.h"
+#include "weights/other_parts.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -113,6 +118,11 @@ std::string write_gguf(const ExportRequest& request, const std::vector<weights::
          write_gguf_model(file, tensors, learned.model, tokenizer::Tokenizer::is_in(trained) ? trained : model);
 }
 
+std::optional<arch::TextPart> text_part_of(const weights::ModelFolder& model) {
+  const auto words = arch::text_words(model.config(), model.path().string());
+  return words ? words->part : std::nullopt;
+}
+
 // scheme: of learned steps, by which projections are written in codes. Returns what else there is to tell.
 std::string write_whole_model(const ExportRequest& request, std::vector<weights::TensorSource> tensors,
                               const LearnedWeights& learned, const std::optional<quant::Scheme>& scheme,
@@ -124,9 +134,13 @@ std::string write_whole_model(const ExportRequest& request, std::vector<weights:
   // Codes are no type of a model: its embedding has one.
   const auto embedding = std::find_if(tensors.begin(), tensors.end(),
                                       [](const auto& tensor) { return arch::is_stored_embedding(tensor.name); });
-  Json config = config_as_stored(model.config(), (embedding == tensors.end() ? tensors.begin() : embedding)->dtype);
-  if (embedding != tensors.end()) config["vocab_size"] = embedding->shape.front();
-  if (scheme) config["quantization_config"] = quant::quantization_config(*scheme);
+  const auto rows = embedding == tensors.end() ? std::nullopt : std::optional(embedding->shape.front());
+  Json config =
+      config_as_stored(model.config(), (embedding == tensors.end() ? tensors.begin() : embedding)->dtype, rows);
+  if (scheme) {
+    const Json said = quant::quantization_config(*scheme);
+    config["quantization_config"] = text_part_of(model) ? quant::beside_other_parts(said) : said;
+  }
   folder.add("config.json", format_json(config));
   folder.add_copies(trained, tokenizer_files(trained));
   folder.add_copies(model.path(), {"generation_config.json"});
@@ -161,11 +175,14 @@ int64_t vocabulary_of(const weights::SafetensorsFile& adapter, const fs::path& t
 void require_targets(const fs::path& adapter, const weights::ModelFolder& base, const config::RunConfig& settings) {
   constexpr std::string_view kWeight = ".weight";
   if (!read_json(adapter / kAdapterConfig).value("target_parameters", Json()).is_null()) return;
+  const std::optional<arch::TextPart> part = text_part_of(base);
   std::vector<std::string> matrices;
   for (const std::string& name : base.names()) {
     const bool is_matrix = name.ends_with(kWeight) && base.find(name)->info->shape.size() == 2;
     if (!is_matrix) continue;
-    matrices.push_back(name.substr(0, name.size() - kWeight.size()));
+    const std::string module = name.substr(0, name.size() - kWeight.size());
+    if (part && weights::is_of_other_part(name)) continue;
+    matrices.push_back(arch::name_in_whole(part, part ? arch::name_in_decoder(module) : module));
     matrices.push_back("transformer." + matrices.back());  // which folders of GPT-2 leave out, and a pattern may spell
   }
   try {
@@ -198,7 +215,7 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
   warn_of_other_base(source, model.path());
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
   if (!settings.modules_to_save.empty()) {
-    refuse_untied(source, arch::parse_architecture(model.config(), (base / "config.json").string()));
+    refuse_untied(source, arch::read_architecture(model));
   }
   const arch::LoraOptions lora{
       .r = settings.lora_r, .alpha = settings.lora_alpha, .rank_stabilised = settings.use_rslora};

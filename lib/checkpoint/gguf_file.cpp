@@ -7,10 +7,12 @@
 #include <set>
 
 #include "arch/parameter_table.h"
+#include "arch/read_folder.h"
 #include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "checkpoint/gguf_rows.h"
+#include "checkpoint/model_files.h"
 #include "checkpoint/staged_file.h"
 #include "gguf/file_type.h"
 #include "gguf/model_keys.h"
@@ -191,7 +193,7 @@ std::string write_gguf_model(const GgufRequest& request, const std::vector<Tenso
     throw Error(folder + " is quantized, and its codes are no GGUF's",
                 "read it back with `fathom quantize " + folder + " --format bf16 --out DIR`, and export that");
   }
-  const arch::Architecture architecture = arch::parse_architecture(model.config(), folder + "/config.json");
+  const arch::Architecture architecture = arch::read_architecture(model);
   const gguf::LlamaCppArchitecture& target = gguf::llama_cpp_architecture(architecture, folder);
   ModelContents listed(sources, architecture, target, model.path());
   const gguf::FileType& type = chosen_type(request, listed.embedding().dtype);
@@ -213,8 +215,7 @@ std::string write_gguf_adapter(const GgufRequest& request, const weights::Safete
   if (!settings.modules_to_save.empty()) {
     throw Error(path + ": a GGUF adapter cannot hold modules_to_save, which were trained whole", kMerge);
   }
-  const arch::Architecture architecture =
-      arch::parse_architecture(base.config(), base.path().string() + "/config.json");
+  const arch::Architecture architecture = arch::read_architecture(base);
   const gguf::LlamaCppArchitecture& target = gguf::llama_cpp_architecture(architecture, base.path().string());
   const gguf::FileType& type = gguf::find_file_type(request.type == "auto" ? "f32" : request.type);
   Contents contents;
@@ -223,7 +224,7 @@ std::string write_gguf_adapter(const GgufRequest& request, const weights::Safete
     if (spec.role == arch::Role::kExperts) continue;  // llama.cpp has no adapters of them as PEFT has
     const std::string name = gguf::tensor_name(spec, architecture);
     const auto add = [&](const char* theirs, const char* ours, int64_t size, int64_t place, int64_t heads) {
-      const weights::TensorInfo* tensor = adapter.find("base_model.model." + spec.module() + theirs);
+      const weights::TensorInfo* tensor = adapter.find(name_in_adapter(adapter, spec.module() + theirs));
       if (tensor == nullptr || !spec.is_matrix()) return false;
       if (tensor->shape.size() != 2 || tensor->shape[place] != size) {
         throw Error(path + ": tensor '" + tensor->name + "' does not fit " + spec.name + " of " + base.path().string(),

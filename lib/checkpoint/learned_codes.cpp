@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "arch/parameter_table.h"
+#include "arch/text_part.h"
 #include "base/error.h"
+#include "checkpoint/model_files.h"
 #include "ops/linear/fake_quantized_linear.h"
 #include "ops/quantized/fake_quantize.h"
 #include "ops/rows.h"
@@ -38,12 +40,14 @@ struct Stored {
 };
 
 // The adapter's before the model's.
-std::optional<Stored> find(const LearnedWeights& learned, const std::string& name) {
+std::optional<Stored> find(const LearnedWeights& learned, const std::string& spelled) {
+  const std::string name = arch::name_in_decoder(spelled);
   if (learned.adapter != nullptr) {
-    const TensorInfo* info = learned.adapter->find(kPrefix + name);
+    const TensorInfo* info = learned.adapter->find(name_in_adapter(*learned.adapter, name));
     if (info != nullptr) return Stored{learned.adapter, info};
   }
-  const auto entry = learned.model.find(name);
+  const auto entry = learned.model.find(
+      arch::found_name(name, [&](const std::string& each) { return learned.model.find(each).has_value(); }));
   return entry ? std::optional(Stored{entry->file, entry->info}) : std::nullopt;
 }
 

@@ -11,7 +11,9 @@
 #include <string>
 
 #include "arch/parameter_table.h"
+#include "arch/read_folder.h"
 #include "arch/stored_parts.h"
+#include "arch/text_part.h"
 #include "base/error.h"
 #include "model/added_rows.h"
 #include "model/stored_parameters.h"
@@ -26,9 +28,8 @@ using weights::TensorInfo;
 
 constexpr char kPrefix[] = "base_model.model.";
 constexpr int64_t kBlockElements = int64_t{1} << 22;
-constexpr char kHead[] = "lm_head.weight";
 
-bool is_of_vocabulary(const std::string& name) { return arch::is_stored_embedding(name) || name == kHead; }
+bool is_of_vocabulary(const std::string& name) { return arch::is_stored_embedding(name) || arch::is_stored_head(name); }
 
 // What an adapter does to one tensor of the base.
 struct Change {
@@ -58,10 +59,13 @@ at::Tensor view(const SafetensorsFile& file, const TensorInfo& tensor) {
 void name_as_stored(const ModelFolder& base, std::map<std::string, Change>& changes) {
   if (std::none_of(changes.begin(), changes.end(),
                    [](const auto& change) { return arch::may_be_stored_otherwise(change.first); })) {
-    return;
+    std::map<std::string, Change> named;
+    for (const auto& [name, change] : changes) {
+      named[arch::found_name(name, [&](const auto& each) { return base.find(each).has_value(); })] = change;
+    }
+    return named.swap(changes);
   }
-  const arch::Architecture architecture =
-      arch::parse_architecture(base.config(), (base.path() / "config.json").string());
+  const arch::Architecture architecture = arch::read_architecture(base);
   const auto parts_in = [&](const arch::ParameterSpec& spec) {
     for (const auto& parts : arch::stored_spellings(architecture, spec)) {
       if (base.find(parts.front().name)) return parts;
@@ -108,7 +112,7 @@ std::map<std::string, Change> changes_of(const SafetensorsFile& adapter) {
   std::map<std::string, Change> changes;
   for (const TensorInfo& tensor : adapter.tensors()) {
     if (!tensor.name.starts_with(kPrefix)) refuse(adapter, tensor, "is not named as PEFT names an adapter's");
-    const std::string name = tensor.name.substr(std::strlen(kPrefix));
+    const std::string name = arch::name_in_decoder(tensor.name.substr(std::strlen(kPrefix)));
     if (arch::is_name_of_step_sizes(name)) continue;  // checkpoint/learned_codes.h
     const auto stem = [&](const std::string& ending) -> std::optional<std::string> {
       if (!name.ends_with(ending)) return std::nullopt;
@@ -230,8 +234,10 @@ std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const
   // Of a tied head PEFT writes the one matrix under both names.
   const bool embedding_changes = std::any_of(
       changes.begin(), changes.end(), [](const auto& change) { return arch::is_stored_embedding(change.first); });
-  if (!base.find(kHead) && embedding_changes) changes.erase(kHead);
-  if (embedding_changes) {  // under its other names it would stay as it was
+  if (embedding_changes) {
+    std::erase_if(changes,
+                  [&](const auto& change) { return arch::is_stored_head(change.first) && !base.find(change.first); });
+    // under its other names it would stay as it was
     std::erase_if(sources, [](const auto& source) { return model::is_embedding_again(source.name); });
     std::erase_if(changes, [](const auto& change) { return model::is_embedding_again(change.first); });
   }

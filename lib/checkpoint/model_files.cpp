@@ -10,7 +10,10 @@
 
 #include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
+#include "arch/read_folder.h"
+#include "arch/read_text_part.h"
 #include "arch/stored_parts.h"
+#include "arch/text_part.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -59,8 +62,7 @@ const at::Tensor* find_embedding(const NamedTensors& tensors) {
 }
 
 arch::Architecture architecture_of(const ModelFiles& files) {
-  const weights::ModelFolder source(files.source, /*weights_required=*/false);
-  return arch::parse_architecture(source.config(), (files.source / "config.json").string());
+  return arch::read_architecture(weights::ModelFolder(files.source, /*weights_required=*/false));
 }
 
 // PEFT trains an embedding apart from the head that is tied to it, unless it is told not to.
@@ -149,6 +151,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
       {"use_dora", false},
       {"use_rslora", lora.rank_stabilised}};
   if (!targets.parameters.empty()) config["target_parameters"] = targets.parameters;
+  if (files.text_part) config["exclude_modules"] = arch::pattern_of_other_parts();
   return config;
 }
 
@@ -159,21 +162,32 @@ FileText description_of(const NamedTensors& parameters, const ModelFiles& files)
   if (files.lora) return {description_name(files), format_json(adapter_config(parameters, files))};
   Json config = read_json(files.source / "config.json");
   if (!parameters.empty()) {
-    config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
-  }
-  for (const auto& [name, tensor] : parameters) {
-    if (arch::is_stored_embedding(name)) config["vocab_size"] = tensor.size(0);  // with tokens that were added
+    const at::Tensor* embedding = find_embedding(parameters);
+    const auto rows = embedding == nullptr ? std::nullopt : std::optional(embedding->size(0));  // with added tokens
+    config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()), rows);
   }
   return {description_name(files), format_json(config)};
 }
 
-std::vector<weights::TensorSource> stored_tensors(const NamedTensors& parameters, const ModelFiles& files) {
-  NamedTensors stored = files.lora ? parameters : as_stored(parameters, files.source);
+// An adapter is named after transformers' model of all parts, the weights as their folder has them.
+// gives_others: of several processes one gives what all have.
+std::vector<weights::TensorSource> stored_tensors(const NamedTensors& parameters, const ModelFiles& files,
+                                                  bool gives_others = true) {
+  NamedTensors stored = files.lora ? parameters : as_stored(parameters, files.source, files.text_part);
   if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_embedding(parameters));
   if (repeats_embedding(parameters, files)) {
     for (const std::string name : kOfStacks) stored.emplace_back(name + ".weight", *find_embedding(parameters));
   }
-  return tensor_sources(stored, weights_prefix(files));
+  if (files.lora) {
+    for (auto& [name, tensor] : stored) name = arch::name_in_whole(files.text_part, name);
+    return tensor_sources(stored, weights_prefix(files));
+  }
+  std::vector<weights::TensorSource> sources = tensor_sources(stored);
+  for (const weights::TensorSource& other : files.others) {
+    sources.push_back(other);
+    if (!gives_others) sources.back().parts = [](const weights::TensorSource::Sink&) {};
+  }
+  return sources;
 }
 
 }  // namespace
@@ -183,7 +197,8 @@ std::vector<std::string> tokenizer_files(const fs::path& folder) {
   std::vector<std::string> names;
   for (const char* name :
        {"tokenizer.model", "spiece.model", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
-        "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json"}) {
+        "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json",
+        "preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json"}) {
     if (fs::exists(folder / name)) names.emplace_back(name);
   }
   std::error_code absent;
@@ -195,14 +210,34 @@ std::vector<std::string> tokenizer_files(const fs::path& folder) {
   return names;
 }
 
-Json config_as_stored(Json config, DType dtype) {
+Json config_as_stored(Json config, DType dtype, std::optional<int64_t> vocabulary) {
   const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
   config[key] = dtype_name(dtype);
+  Json& text = arch::text_config_of(config);
+  for (const char* its : {"torch_dtype", "dtype"}) {
+    if (text.contains(its)) text[its] = dtype_name(dtype);
+  }
+  if (vocabulary) text["vocab_size"] = *vocabulary;
   return config;
+}
+
+ModelFiles files_of(const weights::ModelFolder& folder, const model::Decoder& model, const std::string& base) {
+  const arch::Architecture& architecture = model.architecture();
+  ModelFiles files{folder.path(), model.options().parameters.lora, base, architecture.text_part};
+  if (files.lora) return files;
+  for (const std::string& name : arch::other_tensors(architecture, folder).names) {
+    files.others.push_back(weights::copy_of(*folder.find(name)));
+  }
+  return files;
 }
 
 std::string weights_file_name(const ModelFiles& files) {
   return files.lora ? "adapter_model.safetensors" : "model.safetensors";
+}
+
+std::string name_in_adapter(const weights::SafetensorsFile& adapter, const std::string& name) {
+  return kAdapterPrefix +
+         arch::found_name(name, [&](const auto& each) { return adapter.find(kAdapterPrefix + each) != nullptr; });
 }
 
 std::string weights_prefix(const ModelFiles& files) { return files.lora ? kAdapterPrefix : ""; }
@@ -255,7 +290,8 @@ std::vector<weights::FileRecord> write_model_files(const fs::path& folder, const
       write_beside(name, [&] { return weights::read_companion(files.source, name); });
     }
   });
-  written.push_back(write_tensors(folder / weights_file_name(files), stored_tensors(parameters, files),
+  const bool is_first = writers == nullptr || writers->is_first();
+  written.push_back(write_tensors(folder / weights_file_name(files), stored_tensors(parameters, files, is_first),
                                   weights::Numbers::kFinite, writers));
   return written;
 }

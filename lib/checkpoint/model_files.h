@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "checkpoint/named_tensors.h"
 #include "model/decoder.h"
+#include "weights/folder.h"
 #include "weights/manifest.h"
 #include "weights/shared_safetensors.h"
 
@@ -21,17 +22,28 @@ struct ModelFiles {
   std::filesystem::path source;  // the folder that was trained: config.json and the tokenizer's files are copied
   std::optional<arch::LoraOptions> lora;  // set: the parameters are adapters on `source`
   std::string base = {};  // what the adapters call it: its path, or its name on the hub; empty: the path of `source`
+  // Of a folder of which the parameters are the text part: how they are called there, and all other tensors, which go
+  // along as they are.
+  std::optional<arch::TextPart> text_part = {};
+  std::vector<weights::TensorSource> others = {};
 };
 
-// The files of a folder that are its tokenizer and its chat templates, by their names within it.
+// Of what a model is trained from, which must live until the last of it is written. base: as ModelFiles has it.
+ModelFiles files_of(const weights::ModelFolder& folder, const model::Decoder& model, const std::string& base);
+
+// The files of a folder that make tokens of texts and of whatever else the model reads, and its chat templates, by
+// their names within it.
 std::vector<std::string> tokenizer_files(const std::filesystem::path& folder);
-// A config.json with the dtype that the weights have now, under the key that it used for it.
-Json config_as_stored(Json config, DType dtype);
+// A config.json with the dtype that the weights have now, under the keys that it used for it, and with the rows that
+// the embedding has, unless it is null.
+Json config_as_stored(Json config, DType dtype, std::optional<int64_t> vocabulary = std::nullopt);
 
 // "model.safetensors", or "adapter_model.safetensors" for an adapter.
 std::string weights_file_name(const ModelFiles& files);
 // What PEFT puts in front of an adapter's tensor names: "base_model.model."; empty for a whole model.
 std::string weights_prefix(const ModelFiles& files);
+// What an adapter's file calls a tensor of the decoder; where it has none, as on a decoder alone.
+std::string name_in_adapter(const weights::SafetensorsFile& adapter, const std::string& name);
 
 // Of an adapter, PEFT holds an embedding that is tied to the head under both names, and T5's under those of its stacks
 // as well: the parameters with these names for the embedding too, where the file has them.

@@ -12,6 +12,7 @@
 #include "base/rounding.h"
 #include "ops/copy_turned.h"
 #include "ops/scalar_type.h"
+#include "weights/other_parts.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -106,7 +107,8 @@ void copy_tensors(const weights::SafetensorsFile& file, const NamedTensors& dest
     wanted.insert(info->name);
   }
   for (const weights::TensorInfo& info : file.tensors()) {
-    if (!wanted.count(info.name)) throw Error(origin + ": tensor '" + info.name + "' has no place in this run", remedy);
+    if (!wanted.count(info.name) && !weights::is_of_other_part(info.name))
+      throw Error(origin + ": tensor '" + info.name + "' has no place in this run", remedy);
   }
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : destinations) {

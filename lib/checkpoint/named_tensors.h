@@ -28,7 +28,7 @@ struct NamedTensors : std::vector<std::pair<std::string, at::Tensor>> {
 std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, const std::string& prefix = "");
 
 // Copies every tensor of the file, named prefix + name, into the destination of that name, in place. Throws Error
-// before the first copy if a name, shape or dtype differs or a tensor of the file has no destination.
+// before the first copy if a name, shape or dtype differs, or one has no destination (weights/other_parts.h apart).
 void copy_tensors(const weights::SafetensorsFile& file, const NamedTensors& destinations,
                   const std::string& prefix = "");
 

@@ -9,8 +9,11 @@
 #include <memory>
 
 #include "arch/architecture.h"
+#include "arch/read_folder.h"
+#include "arch/read_text_part.h"
 #include "arch/storage_schemes.h"
 #include "arch/stored_parts.h"
+#include "arch/text_part.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "checkpoint/model_files.h"
@@ -21,6 +24,7 @@
 #include "ops/scalar_type.h"
 #include "quant/folder_tensors.h"
 #include "quant/format_names.h"
+#include "quant/left_out.h"
 #include "weights/folder.h"
 #include "weights/safetensors_writer.h"
 
@@ -57,7 +61,7 @@ class Quantizer {
   Quantizer(const QuantizeRequest& request)
       : request_(request),
         folder_(request.source),
-        architecture_(arch::parse_architecture(folder_.config(), (folder_.path() / "config.json").string())),
+        architecture_(arch::read_architecture(folder_)),
         specs_(arch::parameter_specs(architecture_)),
         target_(find_target(request.format, architecture_)) {
     report_.format =
@@ -97,28 +101,33 @@ class Quantizer {
   }
 
  private:
-  // All weights of the decoder, and nothing else: what a decoder does not read is left behind.
+  // All weights of the decoder, and what stands beside a text part, as it is: what else a decoder does not read is left
+  // behind.
   void list_items() {
     std::vector<std::string> listed;
     for (const arch::ParameterSpec& spec : specs_) {
-      Item item{spec.name, {}};
+      Item item{arch::stored_name(architecture_.text_part, spec.name), {}};
       const bool codes = spec.role == arch::Role::kProjection;
       if (codes && target_.scheme) {
         item.quantized = &spec;
         item.tensors = outline(
-            quant::tensors_of_matrix(quant::format_of(*target_.scheme), spec.name, spec.shape[0], spec.shape[1]));
+            quant::tensors_of_matrix(quant::format_of(*target_.scheme), item.name, spec.shape[0], spec.shape[1]));
       } else if (codes && architecture_.quantized) {
         item.read_back = true;
-        item.tensors = {{spec.name, target_.dtype, spec.shape, {}}};
+        item.tensors = {{item.name, target_.dtype, spec.shape, {}}};
         for (auto& tensor :
-             quant::tensors_of_matrix(*architecture_.quantized, spec.name, spec.shape[0], spec.shape[1])) {
+             quant::tensors_of_matrix(*architecture_.quantized, item.name, spec.shape[0], spec.shape[1])) {
           listed.push_back(tensor.name);
         }
       } else {
-        item.tensors = {plain_outline(spec.name)};
+        item.tensors = {plain_outline(item.name)};
       }
-      listed.push_back(spec.name);
+      listed.push_back(item.name);
       items_.push_back(std::move(item));
+    }
+    for (const std::string& name : arch::other_tensors(architecture_, folder_).names) {
+      const weights::TensorInfo& info = *entry_of(name).info;
+      items_.push_back({name, {{name, info.dtype, info.shape, {}}}});
     }
     std::sort(listed.begin(), listed.end());
     for (const std::string& name : folder_.names()) {
@@ -160,9 +169,10 @@ class Quantizer {
 
   Json config() const {
     Json config = folder_.config();
-    config.erase("quantization_config");
+    for (Json* object : {&config, &arch::text_config_of(config)}) object->erase("quantization_config");
     if (!target_.scheme) return config_as_stored(std::move(config), target_.dtype);
-    config["quantization_config"] = quant::quantization_config(*target_.scheme);
+    const Json said = quant::quantization_config(*target_.scheme);
+    config["quantization_config"] = architecture_.text_part ? quant::beside_other_parts(said) : said;
     return config;
   }
 
@@ -203,7 +213,7 @@ class Quantizer {
     ops::quantize(matrix, [&](int64_t first, const at::Tensor& part_RD) {
       part_RD.copy_(stored_ND.narrow(0, first, part_RD.size(0)));
     });
-    MatrixError error = error_of(item.name, stored_ND, matrix);
+    MatrixError error = error_of(item.quantized->name, stored_ND, matrix);
     if (!std::isfinite(error.noise)) refuse_numbers(item.name, "holds a NaN or an infinity");
     const float* outer = matrix.outer_scales.defined() ? matrix.outer_scales.const_data_ptr<float>() : nullptr;
     const quant::MatrixBytes bytes = {*target_.scheme,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arch/stored_parts.h"
+#include "arch/text_part.h"
 #include "base/json.h"
 
 namespace fathom::checkpoint {
@@ -35,13 +36,24 @@ at::Tensor turned(const at::Tensor& tensor) {
 
 }  // namespace
 
-NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::path& folder) {
+NamedTensors as_found(NamedTensors parameters, const weights::SafetensorsFile& file, const std::string& prefix) {
+  for (auto& [name, tensor] : parameters) {
+    name = arch::found_name(name, [&](const std::string& each) { return file.find(prefix + each) != nullptr; });
+  }
+  return parameters;
+}
+
+NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::path& folder,
+                       const std::optional<arch::TextPart>& part) {
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const auto& each) { return arch::may_be_stored_otherwise(each.first); })) {
-    return parameters;
+    NamedTensors stored = parameters;
+    for (auto& [name, tensor] : stored) name = arch::stored_name(part, name);
+    return stored;
   }
   const std::string config = (folder / "config.json").string();
-  const arch::Architecture architecture = arch::parse_architecture(read_json(config), config);
+  arch::Architecture architecture = arch::parse_architecture(read_json(config), config);
+  architecture.text_part = part;
   std::map<std::string, std::vector<arch::StoredPart>> parts;
   for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
     parts[spec.name] = arch::stored_parts(architecture, spec);
@@ -51,7 +63,7 @@ NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::pa
   for (const auto& [name, tensor] : parameters) {
     const auto found = parts.find(name);
     if (found == parts.end()) {
-      stored.emplace_back(name, tensor);
+      stored.emplace_back(arch::stored_name(part, name), tensor);
       continue;
     }
     if (found->second.size() == 1) {

@@ -52,6 +52,19 @@ Json variables_of(const Line& line) {
   return variables;
 }
 
+// Content in parts: [{"type": "text", "text": "…"}, {"type": "image"}].
+void refuse_parts(const Line& line, const Json& parts, const std::string& place) {
+  for (const Json& part : parts) {
+    const Json type = part.is_object() ? part.value("type", Json()) : Json();
+    if (!type.is_string() || type == "text") continue;
+    line.fail(place + ".content: a part is of type " + type.dump().substr(0, 40) + ", and text alone is read",
+              "leave lines with pictures or sound out, or train on them by a script of transformers");
+  }
+  line.fail(place + ".content: expected text, got a list of parts",
+            "join the texts of the parts: jq -c '.messages[].content |= if type == \"array\" then map(.text) | "
+            "join(\"\") else . end' OLD > NEW");
+}
+
 void check_message(const Line& line, const Json& message, const std::string& place) {
   const std::string& role = text_of(line, message, place, "role");
   if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
@@ -60,6 +73,7 @@ void check_message(const Line& line, const Json& message, const std::string& pla
   const auto content = message.find("content");
   const bool absent = content == message.end() || content->is_null();
   if (absent && message.contains("tool_calls")) return;
+  if (!absent && content->is_array()) refuse_parts(line, *content, place);
   text_of(line, message, place, "content");
 }
 

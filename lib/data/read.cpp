@@ -159,11 +159,11 @@ class FileReader {
         LineNotes notes;
         notes.looks_at_share = number <= kSharesLookedAt;
         if (options_.answers > 1) {
-          for (const Example& row : encode_preference(line, encoders, options_, notes)) piece.examples.append(row);
+          for (const Example& row : encode_preference(line, encoders, options_, notes)) append(row, line, piece);
         } else if (options_.decoder_start) {
           piece.examples.append(encode_pair(line, format, encoders, options_, piece.examples.truncation, notes));
         } else {
-          piece.examples.append(encode_line(line, format, encoders, options_, notes));
+          append(encode_line(line, format, encoders, options_, notes), line, piece);
         }
         piece.notes.add(notes, number);
       } catch (const EveryLineFails&) {
@@ -172,6 +172,19 @@ class FileReader {
         if (piece.malformed++ < static_cast<int64_t>(kMostComplaints)) piece.complaints.emplace_back(error.what());
       }
     });
+  }
+
+  // An embedding of a placeholder is what no model was trained to read.
+  void append(const Example& example, const Line& line, Piece& piece) const {
+    const auto& refused = options_.placeholder_ids;
+    const auto found = std::ranges::find_first_of(example.ids, refused);
+    if (found != example.ids.end()) {
+      const std::string text = tokenizer_ == nullptr ? "" : " (" + tokenizer_->piece(*found) + ")";
+      line.fail(
+          "holds the token " + std::to_string(*found) + text + ", in whose place the model reads a picture or sound",
+          "text alone is trained on: leave such lines out, or take the token out of the text");
+    }
+    piece.examples.append(example);
   }
 
   void take(Piece& piece, const std::function<void(const std::vector<int32_t>&)>& on_words) {
@@ -240,6 +253,13 @@ std::string hash_of(const fs::path& file) {
   return hasher.digest();
 }
 
+// " 10 11"
+std::string text_of(const std::vector<int64_t>& ids) {
+  std::string text;
+  for (const int64_t id : ids) text += " " + std::to_string(id);
+  return text;
+}
+
 // Everything that decides what tokens a file becomes.
 std::string key_of(const fs::path& file, const DatasetOptions& options) {
   const auto flag = [](std::optional<bool> value) { return value ? *value ? "1" : "0" : "-"; };
@@ -247,7 +267,8 @@ std::string key_of(const fs::path& file, const DatasetOptions& options) {
                             std::to_string(static_cast<int>(options.format)) + flag(options.completion_only_loss) +
                             flag(options.assistant_only_loss) + flag(options.split_special_tokens) + " " +
                             std::to_string(options.vocabulary_size) +
-                            (options.answers > 1 ? " " + std::to_string(options.answers) : "");
+                            (options.answers > 1 ? " " + std::to_string(options.answers) : "") +
+                            text_of(options.placeholder_ids);
   return hash_bytes(parts.data(), parts.size());
 }
 

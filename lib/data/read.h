@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "chat/chat_template.h"
 #include "config/run_config.h"
@@ -20,9 +21,10 @@ struct DatasetOptions {
   // Set: lines become sources and targets of an encoder and decoder (Dataset::decoder_start), longer targets are cut.
   std::optional<int32_t> decoder_start;
   int64_t max_target_length = 1024;
-  int64_t answers = 1;                       // 2: lines are preferences, each of two rows (encode_preference)
-  std::optional<bool> completion_only_loss;  // unset: true for prompt and completion
-  int64_t vocabulary_size = 0;               // ids outside it are refused with file and line; 0: not checked
+  int64_t answers = 1;                        // 2: lines are preferences, each of two rows (encode_preference)
+  std::optional<bool> completion_only_loss;   // unset: true for prompt and completion
+  std::vector<int64_t> placeholder_ids = {};  // in whose place pictures or sound stand: refused with file and line
+  int64_t vocabulary_size = 0;                // ids outside it are refused with file and line; 0: not checked
   config::DatasetFormat format = config::DatasetFormat::kAuto;  // auto: as the keys of the first line tell
   bool assistant_only_loss = false;                             // of conversations: what the assistant says alone
   bool split_special_tokens = false;                            // texts of special tokens in what is said stay text

@@ -245,6 +245,11 @@ void check_family(const Architecture& model, const LlamaCppArchitecture& target,
 }  // namespace
 
 const LlamaCppArchitecture& llama_cpp_architecture(const Architecture& model, const std::string& where) {
+  if (model.text_part && model.text_part->model_type.starts_with("qwen")) {
+    throw Error(where + ": the text part of " + model.text_part->whole +
+                    " cannot be written as GGUF: llama.cpp has an architecture of its own for it",
+                "export a folder, and convert that with llama.cpp's convert_hf_to_gguf.py");
+  }
   const auto target = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
                                    [&](const auto& row) { return row.family == model.family; });
   if (target == std::end(kArchitectures)) {

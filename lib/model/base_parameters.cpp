@@ -9,6 +9,7 @@
 
 #include "arch/parameter_table.h"
 #include "arch/stored_parts.h"
+#include "arch/text_part.h"
 #include "base/error.h"
 #include "base/rounding.h"
 #include "model/added_rows.h"
@@ -184,8 +185,8 @@ void open(const BaseParameter& parameter, UnitKeeper* units) {
 }
 
 // Those of a run that went before, or where rounding would be.
-void load_steps(const BaseParameter& parameter, const weights::ModelFolder& folder, const std::string& where) {
-  const std::string& name = parameter.name_of_step_sizes;
+void load_steps(const BaseParameter& parameter, const std::string& name, const weights::ModelFolder& folder,
+                const std::string& where) {
   const at::Tensor& log_steps_NG = parameter.quantizer->log_steps_NG;
   const auto entry = folder.find(name);
   if (!entry) return ops::initialise_steps(parameter.tensor, *parameter.quantizer);
@@ -201,7 +202,7 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
   for (const BaseParameter& parameter : base) {
     open(parameter, units);
     if (parameter.quantized && architecture.quantized) {
-      const std::string& name = parameter.spec.name;
+      const std::string name = arch::stored_name(architecture.text_part, parameter.spec.name);
       const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder, units);
       known.insert(tensors.begin(), tensors.end());
       known.insert(name);
@@ -209,8 +210,9 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
       load_parameter(parameter, architecture, folder, where, units, known);
     }
     if (!parameter.quantizer) continue;
-    load_steps(parameter, folder, where);
-    known.insert(parameter.name_of_step_sizes);
+    const std::string steps = arch::stored_name(architecture.text_part, parameter.name_of_step_sizes);
+    load_steps(parameter, steps, folder, where);
+    known.insert(steps);
   }
   for (const std::string& name : folder.names()) {
     if (architecture.encoder && is_embedding_again(name)) require_same(folder, name, where);

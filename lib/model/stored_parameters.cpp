@@ -5,9 +5,11 @@
 
 #include <sstream>
 
+#include "arch/stored_parts.h"
 #include "base/error.h"
 #include "ops/scalar_type.h"
 #include "quant/stored_matrix.h"
+#include "weights/other_parts.h"
 
 namespace fathom::model {
 namespace {
@@ -22,7 +24,8 @@ std::string shape_text(at::IntArrayRef shape) {
 
 bool is_ignored(const std::string& name, const arch::Architecture& architecture) {
   if (name.ends_with("rotary_emb.inv_freq")) return true;
-  if (architecture.tie_word_embeddings && name == "lm_head.weight") return true;
+  if (architecture.tie_word_embeddings && arch::is_stored_head(name)) return true;
+  if (architecture.text_part && weights::is_of_other_part(name)) return true;
   // Causal masks, which transformers once saved with GPT-2.
   if (architecture.learned_positions && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")))
     return true;

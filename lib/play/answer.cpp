@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "arch/read_folder.h"
 #include "base/error.h"
 #include "config/load.h"
 #include "phantom_gpu/gpu.h"
@@ -20,7 +21,7 @@ PhantomGpuPlayer::PhantomGpuPlayer(const train::Placement& placement) : placemen
 const weights::ModelFolder& PhantomGpuPlayer::folder_of(const std::string& path) {
   if (!folder_ || folder_path_ != path) {
     auto folder = std::make_unique<weights::ModelFolder>(path, /*weights_required=*/false);
-    architecture_ = arch::parse_architecture(folder->config(), (folder->path() / "config.json").string());
+    architecture_ = arch::read_architecture(*folder);
     folder_ = std::move(folder);
     folder_path_ = path;
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "quant/left_out.h"
 
 namespace fathom::quant {
 namespace {
@@ -64,14 +65,14 @@ class Section {
   std::string origin_, path_;
 };
 
-// Head and embedding are never quantized; nothing else may be left out.
+// What never has codes, and nothing else.
 void check_left_out(const Section& config, const std::string& key) {
   const Json* modules = config.find(key);
   if (modules == nullptr) return;
   if (!modules->is_array()) config.refuse(key, "expected a list, got " + shown(*modules));
   for (const Json& module : *modules) {
     const std::string name = module.is_string() ? module.get<std::string>() : "";
-    if (name.find("lm_head") == std::string::npos && name.find("embed_tokens") == std::string::npos) {
+    if (!is_never_coded(name)) {
       config.refuse(key, shown(module) + " is left out of quantization; all projections or none can be quantized");
     }
   }

@@ -7,6 +7,7 @@
 #include "arch/adapter_targets.h"
 #include "arch/attention_by_scores.h"
 #include "arch/precision.h"
+#include "arch/read_folder.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -92,6 +93,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
   }
   options.completion_only_loss = config.completion_only_loss;
   options.vocabulary_size = inputs.architecture.vocab_size;
+  if (inputs.architecture.text_part) options.placeholder_ids = inputs.architecture.text_part->placeholder_ids;
   options.answers = config::row_of(config.objective).rows;
   options.format = config.dataset_format;
   options.assistant_only_loss = config.assistant_only_loss;
@@ -237,8 +239,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs;
   inputs.folder =
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
-  inputs.architecture =
-      arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  inputs.architecture = arch::read_architecture(*inputs.folder);
   if (config.packing) refuse_packing(inputs.architecture);
   if (config.objective == config::Objective::kDpo) inputs.architecture = for_preferences(inputs.architecture);
   if (inputs.architecture.encoder) {

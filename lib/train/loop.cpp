@@ -46,9 +46,8 @@ class Loop {
         history_(config.early_stopping_patience),
         evaluation_due_(config.eval_on_start),
         best_folder_(config.output_dir),
-        checkpoints_(config,
-                     {inputs.folder->path(), trainer.model().options().parameters.lora, config.model_name_or_path},
-                     trainer, {observer.on_checkpoint, observer.sync}) {}
+        checkpoints_(config, checkpoint::files_of(*inputs.folder, trainer.model(), config.model_name_or_path), trainer,
+                     {observer.on_checkpoint, observer.sync}) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
   // The loop ends after the save that goes on; where others would miss this process before, they hear of the error now.

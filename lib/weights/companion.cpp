@@ -34,6 +34,16 @@ std::string read_companion(const fs::path& folder, const std::string& name) {
   return read_file(place_of(folder, name), kLargestCompanion);
 }
 
+TensorSource copy_of(const ModelFolder::Entry& entry) {
+  TensorSource source{entry.info->name, entry.info->dtype, entry.info->shape};
+  source.parts = [entry](const TensorSource::Sink& sink) {
+    if (sink.wants && !sink.wants(0, entry.info->bytes)) return;
+    sink.take(0, entry.data(), entry.info->bytes);
+    entry.file->release(*entry.info);
+  };
+  return source;
+}
+
 int64_t companion_bytes(const fs::path& folder, const std::string& name) {
   const fs::path path = place_of(folder, name);
   open_to_read(path);

@@ -1,10 +1,13 @@
-// Files that lie beside the weights in a model folder and go along with them, read by nobody here.
+// What lies in a model folder and goes along with what is made of it, read by nobody here: files beside the weights,
+// and tensors.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+
+#include "weights/folder.h"
 
 namespace fathom::weights {
 
@@ -17,5 +20,8 @@ inline constexpr size_t kLargestCompanion = size_t{64} << 20;
 // laid out.
 std::string read_companion(const std::filesystem::path& folder, const std::string& name);
 int64_t companion_bytes(const std::filesystem::path& folder, const std::string& name);
+
+// A tensor to be written elsewhere as it is. Its bytes leave the process's memory when they were given.
+TensorSource copy_of(const ModelFolder::Entry& entry);
 
 }  // namespace fathom::weights

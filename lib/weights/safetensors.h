@@ -60,7 +60,7 @@ struct TensorSource {
   std::vector<int64_t> shape;
   std::function<void(std::byte* destination, int64_t bytes)> read = nullptr;
   const std::byte* data = nullptr;  // contiguous; null: `read` gives the bytes
-  // Where several processes have it in shares: gives those bytes that this one has, in ascending order. No `read` then.
+  // In the place of both: gives its bytes in ascending order; of a tensor in shares, those that this process has.
   std::function<void(const Sink& sink)> parts = nullptr;
 };
 

@@ -68,13 +68,22 @@ std::string write_safetensors(const std::filesystem::path& path, const std::vect
   HashedFile file(path, checked_add(std::ssize(start), data_bytes(path, slots), "size of " + path.string()));
   file.write(reinterpret_cast<const std::byte*>(start.data()), std::ssize(start), kBytes);
   int64_t largest = 0;
-  for (const Slot& slot : slots) largest = std::max(largest, slot.source->data == nullptr ? slot.bytes : 0);
+  for (const Slot& slot : slots)
+    largest = std::max(largest, slot.source->data == nullptr && slot.source->read ? slot.bytes : 0);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(largest));
   for (const Slot& slot : slots) {
-    if (slot.source->data == nullptr) slot.source->read(buffer.get(), slot.bytes);
-    const std::byte* data = slot.source->data == nullptr ? buffer.get() : slot.source->data;
-    if (!file.write(data, slot.bytes, numbers == Numbers::kFinite ? slot.source->dtype : kBytes)) {
-      throw NotFinite("the weights of " + slot.source->name + " are not finite, and are not kept");
+    const TensorSource& source = *slot.source;
+    const auto write = [&](const std::byte* data, int64_t bytes) {
+      if (file.write(data, bytes, numbers == Numbers::kFinite ? source.dtype : kBytes)) return;
+      throw NotFinite("the weights of " + source.name + " are not finite, and are not kept");
+    };
+    if (source.parts) {
+      source.parts({{}, [&](int64_t, const std::byte* data, int64_t bytes) { write(data, bytes); }});
+    } else if (source.data != nullptr) {
+      write(source.data, slot.bytes);
+    } else {
+      source.read(buffer.get(), slot.bytes);
+      write(buffer.get(), slot.bytes);
     }
   }
   return file.hash();

@@ -6,7 +6,7 @@ usage: scripts/golden/llama.py [folder]     needs torch, transformers, peft, saf
 For each of four odd shapes: config.json and model.safetensors as transformers saves them; expected.json with token ids,
 targets, losses, a greedy continuation and the adapter's settings; expected.safetensors with logits and one gradient for
 every parameter, in FP32 with eager attention, for full training and (prefix "lora.") for LoRA with a non-zero B.
-families.py does the same for the other families.
+families.py does the same for the other families, whole.py for text parts of models that see pictures.
 """
 import copy
 import json
@@ -16,7 +16,7 @@ import sys
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
-from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.pytorch_utils import Conv1D
 
 STEPS = 10
@@ -56,10 +56,15 @@ def has_experts(config):
 def build(shape, generator):
     """The model with weights that the storage type holds exactly: wide enough that logits have a spread of 1 or more."""
     settings = dict(max_position_embeddings=64, bos_token_id=1, eos_token_id=2) | shape["config"]
-    config = CONFIG_MAPPING[shape.get("family", "llama")](**settings)
+    family = CONFIG_MAPPING[shape.get("family", "llama")]
+    whole = shape.get("whole")  # the other keys of a model whose text part the config is
+    config = family(text_config=settings, **whole) if whole else family(**settings)
     eager = dict(attn_implementation="eager") | (dict(experts_implementation="eager") if has_experts(config) else {})
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, **eager)
+    kind = AutoModelForImageTextToText if whole else AutoModelForCausalLM
+    model = kind.from_config(config, dtype=torch.float32, **eager)
     for name, parameter in model.named_parameters():
+        if whole and not ("language_model" in name or name.startswith("lm_head")):
+            parameter.requires_grad = False
         noise = torch.randn(parameter.shape, generator=generator)
         value = noise * shape["spread"] if parameter.dim() > 1 else 1 + 0.2 * noise
         if name.endswith(".bias"):
@@ -158,7 +163,7 @@ def continue_greedily(model, ids):
 
 def plain_name(name):
     """PEFT's names inside its wrappers, as it stores them."""
-    plain = name.removeprefix("base_model.model.").replace(".default.", ".")
+    plain = name.removeprefix("base_model.model.").replace(".default.", ".").replace("model.language_model.", "model.")
     return plain.replace(".base_layer.weight", ".weight").replace(".base_layer.bias", ".bias").replace(
         ".modules_to_save.", ".")
 
@@ -172,6 +177,10 @@ def write(name, shape, folder):
     # A copy: casting a model back and forth would also round the frequencies of its rotary positions.
     copy.deepcopy(model).to(shape["dtype"]).save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
+    if "silent" in shape:  # a key that config.json leaves out
+        saved = json.loads((folder / "config.json").read_text())
+        del saved[shape["silent"]]
+        (folder / "config.json").write_text(json.dumps(saved, indent=2) + "\n")
 
     tensors = {}
     continuation = continue_greedily(model, ids)
@@ -182,7 +191,7 @@ def write(name, shape, folder):
     model.load_state_dict(state)
     lora = LoraConfig(r=shape["r"], lora_alpha=shape["alpha"], lora_dropout=0.0, target_modules=shape["targets"],
                       target_parameters=shape.get("target_parameters"), use_rslora=shape.get("rslora", False),
-                      task_type="CAUSAL_LM")
+                      exclude_modules=".*(vision_tower|visual|multi_modal_projector).*" if "whole" in shape else None, task_type="CAUSAL_LM")
     adapted = get_peft_model(model, lora)
     for key, parameter in adapted.named_parameters():
         if ".lora_" in key:

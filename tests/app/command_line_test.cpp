@@ -114,7 +114,7 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
        "is of no family that fathom trains; `fathom phantom --gpu H100 --no-w"},
       {"train gpt-oss-20b", "is of no family that fathom trains; `fathom phantom"},
       {"preview openai/gpt-oss-20b", "is of no family that fathom trains"},
-      {"estimate gemma-3-12b", "trains its text part alone, a Gemma3ForCausalLM; docs/models.md"},
+      {"estimate qwen3-vl-30b-a3b", "is of no family that fathom trains"},
       {"train llama-3.1-8b", "is a known shape, without weights or a tokenizer"},
       {"estimate llama-3.2-1b --gpu H100 --gpu-memory 99999TiB", "--gpu-memory: expected a size from 1 MiB to 8 TiB"},
       {"estimate llama-3.2-1b --gpu H100 --gpu-memory 24", "--gpu-memory: expected a size from 1 MiB to 8 TiB"},

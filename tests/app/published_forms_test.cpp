@@ -9,6 +9,7 @@
 #include "tests/app/run.h"
 #include "tests/random/weights.h"
 #include "weights/folder.h"
+#include "weights/other_parts.h"
 
 namespace fathom {
 namespace {
@@ -43,10 +44,15 @@ class PublishedForm : public ProgramTest, public ::testing::WithParamInterface<s
     Json config = form_.value("bare", false) ? Json::object() : forms()["base"];
     config.update(form_["config"]);
     write("model/config.json", config.dump());
-    type_ = config.value("torch_dtype", "float32");
+    architecture_ = arch::parse_architecture(config, "config.json");
+    if (form_.value("own_head", false)) architecture_.tie_word_embeddings = false;
+    type_ = dtype_name(architecture_.dtype);
     SplitMix64 numbers(1);
-    random::write_weights(arch::parse_architecture(config, "config.json"), dtype_from_name(type_),
-                          form_["shards"].get<size_t>(), folder_ / "model", numbers);
+    random::write_weights(architecture_, architecture_.dtype, form_["shards"].get<size_t>(), folder_ / "model",
+                          numbers);
+    for (const Json& name : form_.value("beside", Json::array())) {
+      write("model/" + name.get<std::string>(), R"({"image_processor_type": "AnyImageProcessor"})");
+    }
     write("model/generation_config.json", form_["generation"].dump());
     if (form_.contains("template")) write("model/chat_template.jinja", form_["template"].get<std::string>());
     for (const char* file : {"tokenizer.json", "tokenizer_config.json", "spiece.model", "special_tokens_map.json"}) {
@@ -82,6 +88,7 @@ output_dir: out
 
   const Json& form_ = forms()["models"][GetParam()];
   const fs::path tokenizer_ = tokenizer_of(form_);
+  arch::Architecture architecture_;
   std::string type_;  // of the weights
 };
 
@@ -105,6 +112,17 @@ TEST_P(PublishedForm, WorksFromItsFolder) {
   ASSERT_EQ(exported.names(), published.names());
   for (const std::string& name : published.names()) {
     EXPECT_EQ(numbers_of(*exported.find(name)), numbers_of(*published.find(name))) << name;
+    if (!weights::is_of_other_part(name)) continue;
+    EXPECT_EQ(exported.find(name)->info->dtype, published.find(name)->info->dtype) << name;
+  }
+  if (architecture_.text_part) {
+    Json config = read_json(folder_ / "exported/config.json");
+    EXPECT_EQ(config["architectures"], form_["config"]["architectures"]);
+    EXPECT_EQ(config["vision_config"], form_["config"]["vision_config"]);
+    EXPECT_THAT(succeed("inspect out").output, HasSubstr(architecture_.text_part->whole));
+    const Outcome gguf = run("export out --format gguf --out text.gguf");
+    if (architecture_.family.starts_with("Qwen")) EXPECT_THAT(gguf.errors, HasSubstr("an architecture of its own"));
+    if (architecture_.family.starts_with("Gemma")) EXPECT_EQ(gguf.status, 0) << gguf.errors;
   }
 }
 

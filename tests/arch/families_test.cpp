@@ -426,7 +426,7 @@ TEST(Families, RefuseByKeyWhatTheyCannotExpress) {
       {"gemma3_text", R"({"rope_parameters": {"full_attention": 7}})", "rope_parameters.full_attention"},
       {"gemma3_text", R"({"rope_parameters": {"full_attention": {"rope_type": "ntk"}}})",
        "rope_parameters.full_attention.rope_type"},
-      {"gemma3", "{}", "model_type"},
+      {"gemma9", "{}", "model_type"},
       {"gemma2", R"({"attn_logit_softcapping": 0})", "attn_logit_softcapping"},
       {"gemma2", R"({"final_logit_softcapping": -3.0})", "final_logit_softcapping"},
       {"cohere2", R"({"logit_scale": 0})", "logit_scale"},

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "quant/left_out.h"
 
 namespace fathom::quant {
 namespace {
@@ -31,7 +32,12 @@ Json changed(Scheme scheme, const std::string& pointer, const Json& value) {
 
 TEST(FolderFormat, IsReadAsItIsWritten) {
   for (const SchemeRow& row : schemes()) {
-    EXPECT_EQ(parse_quantization_config(quantization_config(row.scheme), "config.json"), format_of(row.scheme));
+    for (const bool beside_others : {false, true}) {
+      Json config = quantization_config(row.scheme);
+      if (beside_others) config = beside_other_parts(std::move(config));
+      EXPECT_EQ(parse_quantization_config(config, "config.json"), format_of(row.scheme));
+      EXPECT_EQ(config.dump().find("model.vision_tower") != std::string::npos, beside_others);
+    }
   }
 }
 
@@ -46,6 +52,8 @@ TEST(FolderFormat, IsReadAsOthersWriteIt) {
       << "activations are not rounded here";
   EXPECT_EQ(format(changed(Scheme::kInt8, "/llm_int8_skip_modules", {"lm_head"})), format_of(Scheme::kInt8));
   EXPECT_EQ(format(changed(Scheme::kFp8, "/ignore", {"re:.*lm_head"})), format_of(Scheme::kFp8));
+  EXPECT_EQ(format(changed(Scheme::kFp8, "/ignore", {"re:vision_tower.*", "multi_modal_projector.linear_1"})),
+            format_of(Scheme::kFp8));
 }
 
 TEST(FolderFormat, IsRefusedWhereItIsUnknown) {

@@ -44,6 +44,7 @@ void draw_files(Draft& draft) {
   Dice& dice = draft.dice;
   RandomRun& run = draft.run;
   run.model = draw_model(dice);
+  run.whole = !in_whole(run.model).is_null() && dice.chance(0.4);
   const int64_t vocabulary = run.model["vocab_size"].get<int64_t>();
   if (dice.chance(0.55)) {
     run.weights = run.model["dtype"].get<std::string>();
@@ -165,6 +166,7 @@ Json to_json(const RandomRun& run) {
           {"weights", run.weights},
           {"shards", run.shards},
           {"quantized", run.quantized},
+          {"whole", run.whole},
           {"tokenizer", run.tokenizer},
           {"added_tokens", run.added_tokens},
           {"train", to_json(run.train)},
@@ -181,6 +183,7 @@ RandomRun run_from_json(const Json& value) {
   run.weights = value.at("weights");
   run.shards = value.at("shards");
   run.quantized = value.at("quantized");
+  run.whole = value.value("whole", false);
   run.tokenizer = value.at("tokenizer");
   run.added_tokens = value.at("added_tokens");
   run.train = samples_from_json(value.at("train"));

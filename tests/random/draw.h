@@ -27,6 +27,7 @@ struct RandomRun {
   std::string weights;                      // type of the stored weights; empty: there are none, only config.json
   int shards = 1;                           // files that they lie in
   std::string quantized;                    // a format: the weights are quantized into another folder before the run
+  bool whole = false;                       // the model is the text part of one that sees pictures (in_whole)
   bool tokenizer = false;                   // of single bytes, with a chat template
   int64_t added_tokens = 0;                 // of the tokenizer, beyond its own 259
   std::vector<Sample> train, validation;

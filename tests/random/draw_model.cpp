@@ -2,6 +2,7 @@
 #include "tests/random/draw_model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -220,6 +221,35 @@ Json draw_model(Dice& dice) {
   model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});
   model["bos_token_id"] = model["pad_token_id"] = nullptr;
   return model;
+}
+
+Json in_whole(const Json& model) {
+  struct Whole {
+    const char *family, *type, *name, *text_type;
+    bool flat;
+  };
+  constexpr Whole kWholes[] = {
+      {"Gemma3ForCausalLM", "gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", false},
+      {"MistralForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "mistral", false},
+      {"Ministral3ForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "ministral3", false},
+      {"Qwen2ForCausalLM", "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "", true},
+      {"Qwen3ForCausalLM", "qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", false}};
+  const auto* whole = std::find_if(std::begin(kWholes), std::end(kWholes),
+                                   [&](const Whole& row) { return model["architectures"][0] == row.family; });
+  if (whole == std::end(kWholes)) return nullptr;
+  Json config = {{"tie_word_embeddings", model["tie_word_embeddings"]}, {"dtype", model["dtype"]}};
+  Json text = model;
+  for (const char* key : {"architectures", "tie_word_embeddings", "dtype"}) text.erase(key);
+  text["model_type"] = whole->text_type;
+  if (whole->flat) {
+    config.update(text);
+  } else {
+    config["text_config"] = text;
+  }
+  config["architectures"] = {whole->name};
+  config["model_type"] = whole->type;
+  for (const char* key : {"image_token_id", "video_token_id"}) config[key] = model["vocab_size"].get<int64_t>() + 100;
+  return config;
 }
 
 std::vector<std::string> projections_of(const Json& model) {

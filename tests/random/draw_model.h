@@ -15,6 +15,9 @@ using fathom::testing::Dice;
 
 // A config.json.
 Json draw_model(Dice& dice);
+// The same as the text part of a model that sees pictures, with the token ids of pictures beyond the vocabulary; null
+// for a family that is no such part.
+Json in_whole(const Json& model);
 // The names of its layers' matrices, as target_modules takes them: "q_proj".
 std::vector<std::string> projections_of(const Json& model);
 

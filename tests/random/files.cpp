@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "tests/dice.h"
+#include "tests/random/draw_model.h"
 #include "tests/random/weights.h"
 #include "tokenizer/byte_alphabet.h"
 
@@ -166,9 +167,10 @@ void write_files(const RandomRun& run, const fs::path& folder) {
   Dice dice(1);
   const fs::path model = folder / "model";
   fs::create_directories(model);
-  write_file_atomically(model / "config.json", format_json(run.model));
+  const Json config = run.whole ? in_whole(run.model) : run.model;
+  write_file_atomically(model / "config.json", format_json(config));
   if (!run.weights.empty()) {
-    write_weights(arch::parse_architecture(run.model, "config.json"), dtype_from_name(run.weights),
+    write_weights(arch::parse_architecture(config, "config.json"), dtype_from_name(run.weights),
                   static_cast<size_t>(run.shards), model, dice);
   }
   if (run.tokenizer) write_tokenizer(run, model);

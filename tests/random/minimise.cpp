@@ -55,6 +55,7 @@ class Minimiser {
               }) ||
               changed;
     changed = try_change([](RandomRun& run) { run.shards = 1; }) || changed;
+    changed = try_change([](RandomRun& run) { run.whole = false; }) || changed;
     changed = try_change([](RandomRun& run) { run.added_tokens = 0; }) || changed;
     return try_change([](RandomRun& run) {
              run.tokenizer = false;

@@ -36,6 +36,17 @@ inline std::string random_bytes(const arch::ParameterSpec& spec, DType type, aut
   return bytes;
 }
 
+// Of other parts than text, where folders that call their text part so have some.
+inline std::vector<std::string> names_beside(const arch::Architecture& architecture) {
+  if (!architecture.text_part) return {};
+  const std::string& model = architecture.text_part->model;
+  if (model == "language_model.model.") {
+    return {"multi_modal_projector.norm.weight", "vision_tower.encoder.layers.0.mlp.fc1.weight"};
+  }
+  const std::string visual = model == "model." ? "visual." : "model.visual.";
+  return {"mtp.fc.weight", visual + "blocks.0.attn.qkv.bias", visual + "merger.mlp.0.weight"};
+}
+
 inline std::string shard_name(size_t shard, size_t count) {
   if (count == 1) return "model.safetensors";
   char name[64];
@@ -55,6 +66,12 @@ inline void write_weights(const arch::Architecture& architecture, DType type, si
       parts.push_back(std::move(part));
       owners.push_back(&spec);
     }
+  }
+  std::vector<arch::ParameterSpec> others;  // of the parts beside a text part
+  for (const std::string& name : names_beside(architecture)) others.push_back({name, {3, 5}});
+  for (const arch::ParameterSpec& spec : others) {
+    parts.push_back({spec.name, spec.shape});
+    owners.push_back(&spec);
   }
   contents.reserve(parts.size());
   Json map = Json::object();

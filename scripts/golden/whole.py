@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Writes tests/model/golden/ for the text parts of models that see pictures, in folders that hold the whole model.
+
+usage: scripts/golden/whole.py [folder]     needs what llama.py needs, and writes the same files.
+"""
+import sys
+
+import torch
+
+from llama import write_all
+
+SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size=12, num_hidden_layers=1,
+              num_attention_heads=2, image_size=8, patch_size=4)
+PIXTRAL = dict(model_type="pixtral", hidden_size=8, intermediate_size=12, num_hidden_layers=1, num_attention_heads=2,
+               head_dim=4, image_size=8, patch_size=4)
+
+SHAPES = {
+    # The head is tied where nobody says so; layers that see all of the text have stretched positions.
+    "whole_gemma3": dict(
+        family="gemma3", seed=1501, dtype=torch.bfloat16, spread=0.3, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,
+        alpha=32,
+        whole=dict(vision_config=SIGLIP, mm_tokens_per_image=4, image_token_index=61, boi_token_index=59,
+                   eoi_token_index=60),
+        config=dict(vocab_size=61, hidden_size=26, intermediate_size=39, num_hidden_layers=3, num_attention_heads=2,
+                    num_key_value_heads=1, head_dim=12, query_pre_attn_scalar=9, sliding_window=6, pad_token_id=0,
+                    layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+                    rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 4.0},
+                                     "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0}})),
+    # A head of its own in a folder that does not say so, as Mistral Small 3.1 has it.
+    "whole_mistral3": dict(
+        family="mistral3", seed=502, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=64, silent="tie_word_embeddings",
+        whole=dict(vision_config=PIXTRAL, image_token_index=69, spatial_merge_size=1, tie_word_embeddings=False),
+        config=dict(model_type="mistral", vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2,
+                    num_attention_heads=4, num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-5, sliding_window=None,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000000.0})),
+    # Ministral 3, whose queries grow with their position.
+    "whole_ministral3": dict(
+        family="mistral3", seed=503, dtype=torch.float32, spread=0.4, batch=(1, 31), targets="all-linear", r=3, alpha=24,
+        whole=dict(vision_config=PIXTRAL, image_token_index=63, spatial_merge_size=1, tie_word_embeddings=True),
+        config=dict(model_type="ministral3", vocab_size=63, hidden_size=27, intermediate_size=35, num_hidden_layers=2,
+                    num_attention_heads=3, num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-4, pad_token_id=0,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 16.0,
+                                     "original_max_position_embeddings": 10, "max_position_embeddings": 160,
+                                     "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                     "llama_4_scaling_beta": 0.3})),
+    # Three grids of positions, which are one for text.
+    "whole_qwen2_5_vl": dict(
+        family="qwen2_5_vl", seed=504, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["k_proj", "up_proj"],
+        r=3, alpha=64,
+        whole=dict(vision_config=dict(depth=1, hidden_size=8, intermediate_size=12, num_heads=2, patch_size=4,
+                                      window_size=8, out_hidden_size=24, fullatt_block_indexes=[0]),
+                   image_token_id=71, video_token_id=72, vision_start_token_id=69, vision_end_token_id=70,
+                   tie_word_embeddings=True),
+        config=dict(vocab_size=71, hidden_size=24, intermediate_size=39, num_hidden_layers=2, num_attention_heads=2,
+                    num_key_value_heads=1, rms_norm_eps=1e-6,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000000.0, "mrope_section": [2, 1, 3]})),
+    # The same, interleaved.
+    "whole_qwen3_vl": dict(
+        family="qwen3_vl", seed=505, dtype=torch.bfloat16, spread=0.4, batch=(3, 13), targets="all-linear", r=2, alpha=32,
+        whole=dict(vision_config=dict(depth=1, hidden_size=8, intermediate_size=12, num_heads=2, patch_size=4,
+                                      out_hidden_size=26, num_position_embeddings=16, deepstack_visual_indexes=[0]),
+                   image_token_id=69, video_token_id=70, vision_start_token_id=67, vision_end_token_id=68,
+                   tie_word_embeddings=False),
+        config=dict(vocab_size=69, hidden_size=26, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6,
+                    rope_parameters={"rope_type": "default", "rope_theta": 5000000.0, "mrope_section": [2, 2, 2],
+                                     "mrope_interleaved": True})),
+}
+
+if __name__ == "__main__":
+    write_all(SHAPES, sys.argv[1:])
