@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "plan/time/calibration.h"
 
 namespace fathom::app {

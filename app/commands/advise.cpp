@@ -9,6 +9,7 @@
 #include "app/run/planning.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "config/checks.h"
 #include "report/advice_table.h"

@@ -7,6 +7,7 @@
 
 #include "app/engine.h"
 #include "app/run/session.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "play/answer.h"
 

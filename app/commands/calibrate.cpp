@@ -13,6 +13,7 @@
 #include "app/run/session.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/numbers.h"
 #include "base/output.h"

@@ -10,7 +10,7 @@
 #include "app/machine.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/narrow_instructions.h"
 #include "base/numbers.h"
 #include "base/output.h"

@@ -20,7 +20,7 @@
 #include "arch/read_folder.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "config/names.h"
 #include "plan/advice/remedies.h"

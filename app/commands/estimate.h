@@ -6,7 +6,7 @@
 #include "app/words/shared_options.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "plan/plan.h"
 #include "plan/time/cost.h"

@@ -8,6 +8,7 @@
 #include "app/run/planning.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "config/text.h"
 #include "plan/advice/memory_keys.h"

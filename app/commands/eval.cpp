@@ -13,7 +13,7 @@
 #include "app/run/model.h"
 #include "app/run/session.h"
 #include "base/bytes.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"

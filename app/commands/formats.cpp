@@ -10,7 +10,7 @@
 #include "app/words/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "quant/int4.h"
 #include "quant/layout.h"

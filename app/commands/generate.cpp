@@ -10,6 +10,7 @@
 #include "app/run/model.h"
 #include "app/run/session.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "checkpoint/adapter.h"
 #include "ops/autocast.h"

@@ -5,6 +5,7 @@
 #include "app/words/contents.h"
 #include "app/words/shared_options.h"
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "report/table.h"
 

@@ -7,7 +7,7 @@
 #include "app/words/shared_options.h"
 #include "arch/read_folder.h"
 #include "base/bytes.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/output.h"
 #include "config/devices.h"
 #include "report/table.h"

@@ -2,6 +2,7 @@
 #include "app/commands/logits.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "app/engine.h"
 #include "app/run/model.h"

@@ -20,7 +20,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/system_error.h"

@@ -7,7 +7,7 @@
 #include "app/words/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "base/output.h"
 #include "data/packing.h"

@@ -11,7 +11,7 @@
 #include "app/run/session.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "checkpoint/quantize_folder.h"

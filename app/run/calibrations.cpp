@@ -10,6 +10,7 @@
 #include "app/run/session.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "plan/time/operator_times.h"
 

@@ -8,6 +8,7 @@
 #include "arch/recorded_layers.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/numbers.h"
 #include "config/checks.h"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "base/json_value.h"
 #include "phantom_gpu/gpu.h"
 
 namespace fathom::app {

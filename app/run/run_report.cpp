@@ -4,6 +4,7 @@
 #include "app/installation.h"
 #include "app/machine.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/writable.h"
 #include "config/load.h"
 #include "page/page.h"

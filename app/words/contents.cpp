@@ -10,6 +10,7 @@
 #include "arch/read_text_part.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/folder.h"
 #include "weights/hub.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "weights/safetensors.h"
 
 namespace fathom::app {

@@ -6,7 +6,7 @@
 #include "app/words/known_models.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/path.h"
 #include "config/keys.h"
 #include "config/load.h"

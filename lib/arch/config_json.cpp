@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

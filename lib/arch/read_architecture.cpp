@@ -17,6 +17,7 @@
 #include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/json_value.h"
+
 namespace fathom::arch {
 namespace {
 

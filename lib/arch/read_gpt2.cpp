@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/json_value.h"
+
 namespace fathom::arch {
 void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {

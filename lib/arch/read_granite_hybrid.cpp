@@ -1,6 +1,8 @@
 // Of its models those without state space layers and experts: Granite's layers with a feed-forward part of other names.
 #include "arch/read_granite_hybrid.h"
 
+#include "base/json_value.h"
+
 namespace fathom::arch {
 namespace {
 

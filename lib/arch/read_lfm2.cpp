@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/json_value.h"
 #include "base/rounding.h"
 
 namespace fathom::arch {

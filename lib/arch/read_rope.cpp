@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/json_value.h"
+
 namespace fathom::arch {
 namespace {
 

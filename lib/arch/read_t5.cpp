@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string>
 
+#include "base/json_value.h"
+
 namespace fathom::arch {
 namespace {
 

@@ -10,6 +10,7 @@
 #include "arch/config_json.h"
 #include "arch/families.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "arch/architecture.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 

@@ -1,6 +1,4 @@
 // JSON text to a value and back: nlohmann's lexer under a builder that refuses duplicate keys and deep nesting.
-#include "base/json.h"
-
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
@@ -11,6 +9,7 @@
 #include "base/file.h"
 #include "base/file_kind.h"
 #include "base/json_reason.h"
+#include "base/json_value.h"
 
 namespace fathom {
 namespace {

@@ -1,8 +1,10 @@
 // JSON in, with what Python writes into it (NaN, Infinity); errors with their line; JSON out as transformers has it.
+// Values are declared only: who looks into one includes base/json_value.h, which costs each file that includes it two
+// seconds of compiling.
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

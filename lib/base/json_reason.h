@@ -1,8 +1,9 @@
 // Why a JSON value is not what was expected.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json_value.h"
 
 namespace fathom {
 

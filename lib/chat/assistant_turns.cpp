@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "chat/border.h"
 #include "jinja/text.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "chat/assistant_turns.h"
 #include "chat/speakers.h"
 #include "jinja/template.h"

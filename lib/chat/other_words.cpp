@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_value.h"
 #include "jinja/text.h"
 
 namespace fathom::chat {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/json_value.h"
+
 namespace fathom::chat {
 namespace {
 

@@ -2,6 +2,7 @@
 #include "checkpoint/adapter.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,8 +12,8 @@
 #include "arch/parameter_table.h"
 #include "arch/text_part.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/json_reason.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "checkpoint/model_files.h"

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/lost_others.h"
 #include "base/path.h"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/named_tensors.h"
 #include "weights/manifest.h"

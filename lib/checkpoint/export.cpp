@@ -13,7 +13,7 @@
 #include "arch/stored_parts.h"
 #include "arch/text_part.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "checkpoint/adapter.h"

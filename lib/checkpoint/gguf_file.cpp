@@ -11,6 +11,7 @@
 #include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "checkpoint/gguf_rows.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_file.h"

@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/lost_others.h"
 #include "base/system_error.h"
 #include "checkpoint/stored_names.h"

@@ -16,6 +16,7 @@
 #include "arch/text_part.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_folder.h"
 #include "footprint/quantized_part_size.h"

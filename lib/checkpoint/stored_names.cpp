@@ -10,7 +10,7 @@
 
 #include "arch/stored_parts.h"
 #include "arch/text_part.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::checkpoint {
 namespace {

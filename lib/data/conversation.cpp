@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/json_value.h"
 #include "data/line_keys.h"
 
 namespace fathom::data {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/json_value.h"
 #include "data/line.h"
 #include "data/notes.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/json_value.h"
 #include "data/conversation.h"
 #include "data/encode_conversation.h"
 #include "data/line_keys.h"

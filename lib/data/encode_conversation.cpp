@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json_value.h"
 #include "chat/border.h"
 #include "data/written.h"
 #include "jinja/meter.h"

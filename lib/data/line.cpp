@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/json_value.h"
+
 namespace fathom::data {
 namespace {
 

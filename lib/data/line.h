@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "config/run_config.h"
 
 namespace fathom::data {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/json_value.h"
+
 namespace fathom::data {
 namespace {
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <optional>
 
+#include "base/json_value.h"
+
 namespace fathom::data {
 namespace {
 

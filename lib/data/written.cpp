@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "data/line_keys.h"
 
 namespace fathom::data {

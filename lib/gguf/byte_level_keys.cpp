@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "gguf/tokenizer_keys.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/pre_tokenizer.h"

@@ -1,6 +1,7 @@
 // Reads tokenizer.model for its pieces, scores and kinds; tokens that other files add, or call special, come over them.
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "gguf/tokenizer_keys.h"
 #include "tokenizer/metaspace.h"

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "chat/chat_template.h"
 #include "tokenizer/tokenizer_json.h"

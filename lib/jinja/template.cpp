@@ -1,6 +1,7 @@
 // Parses once, renders as often as wanted.
 #include "jinja/template.h"
 
+#include "base/json_value.h"
 #include "jinja/evaluate.h"
 #include "jinja/parser.h"
 #include "jinja/text.h"

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json_reason.h"
+#include "base/json_value.h"
 
 namespace fathom::memory {
 namespace {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::optim {
 namespace {

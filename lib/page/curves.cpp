@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "page/html.h"
 #include "page/line_figure.h"

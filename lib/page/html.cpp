@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/json_value.h"
+
 namespace fathom::page {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/json_value.h"
 #include "page/html.h"
 #include "page/plot.h"
 

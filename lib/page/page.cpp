@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "page/curves.h"
 #include "page/html.h"

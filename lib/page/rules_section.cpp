@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "page/html.h"
 #include "page/run_record.h"

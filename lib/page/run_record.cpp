@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_reason.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "report/preference_numbers.h"
 

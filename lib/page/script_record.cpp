@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "memory/component.h"
 
 namespace fathom::page {

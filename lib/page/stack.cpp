@@ -6,6 +6,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/json_value.h"
+
 namespace fathom::page {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "page/html.h"
 #include "page/run_record.h"
 

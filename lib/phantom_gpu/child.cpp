@@ -18,6 +18,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::phantom_gpu {
 namespace {

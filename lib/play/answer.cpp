@@ -9,6 +9,7 @@
 
 #include "arch/read_folder.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "config/load.h"
 #include "phantom_gpu/gpu.h"
 #include "play/dry_run.h"

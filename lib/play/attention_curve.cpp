@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "ledger/out_of_memory.h"
 #include "ops/attention/attention.h"
 #include "ops/scalar_type.h"

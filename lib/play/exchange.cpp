@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json_reason.h"
+#include "base/json_value.h"
 #include "memory/memory_json.h"
 
 namespace fathom::plan {

@@ -12,6 +12,7 @@
 #include "arch/attention_by_scores.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "config/to_yaml.h"
 #include "ops/attention/amx_attention.h"
 #include "ops/attention/attention.h"

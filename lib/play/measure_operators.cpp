@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/json_value.h"
 #include "base/log.h"
 #include "footprint/cudnn_workspace.h"
 #include "ledger/out_of_memory.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json_value.h"
 #include "weights/other_parts.h"
 
 namespace fathom::quant {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "plan/advice/memory_keys.h"
 #include "plan/advice/techniques.h"

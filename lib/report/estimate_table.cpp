@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/count.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "memory/block_groups.h"
 #include "report/table.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "report/table.h"
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/json_value.h"
 #include "plan/advice/rules.h"
 #include "plan/bound.h"
 #include "plan/fit.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "report/preference_numbers.h"
 

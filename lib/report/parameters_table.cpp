@@ -2,6 +2,7 @@
 #include "report/parameters_table.h"
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "plan/advice/rules.h"
 #include "plan/inference.h"

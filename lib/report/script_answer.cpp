@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json_reason.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "report/memory_table.h"
 #include "report/table.h"

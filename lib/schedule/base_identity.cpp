@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/json_value.h"
 
 namespace fathom::schedule {
 namespace {

@@ -10,6 +10,7 @@
 #include "arch/read_folder.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "data/files.h"
 #include "data/read.h"
@@ -204,7 +205,7 @@ arch::Architecture for_preferences(arch::Architecture architecture) {
 
 std::vector<int64_t> stop_ids(const RunInputs& inputs) {
   std::vector<int64_t> ids = inputs.architecture.eos_token_ids;
-  const auto& generation = inputs.folder->generation_config();
+  const Json* generation = inputs.folder->generation_config();
   if (generation && generation->contains("eos_token_id") && !generation->at("eos_token_id").is_null()) {
     const Json& given = generation->at("eos_token_id");
     const Json listed = given.is_array() ? given : Json::array({given});

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "jinja/date.h"
 
 namespace fathom::schedule {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/utf8.h"

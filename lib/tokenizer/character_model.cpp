@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/bpe_words.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/pre_tokenizer.h"

@@ -2,6 +2,7 @@
 #include "tokenizer/json_part.h"
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::tokenizer {
 namespace {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::tokenizer {
 namespace {

@@ -2,6 +2,7 @@
 #include "tokenizer/metaspace.h"
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/character_classes.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/utf8.h"

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/character_classes.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/normal_form.h"

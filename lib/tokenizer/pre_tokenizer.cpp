@@ -2,6 +2,7 @@
 #include "tokenizer/pre_tokenizer.h"
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/json_part.h"
 
 namespace fathom::tokenizer {

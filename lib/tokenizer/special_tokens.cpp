@@ -2,6 +2,7 @@
 #include "tokenizer/special_tokens.h"
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::tokenizer {
 namespace {

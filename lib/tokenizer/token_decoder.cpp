@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/metaspace.h"
 

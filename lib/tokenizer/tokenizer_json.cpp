@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_kind.h"
+#include "base/json_value.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/pipeline.h"
 #include "weights/companion.h"

@@ -2,6 +2,7 @@
 #include "tokenizer/tokenizer_json_parts.h"
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/json_part.h"
 
 namespace fathom::tokenizer {

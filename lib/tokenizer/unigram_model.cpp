@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/json_part.h"
 #include "tokenizer/text_model.h"
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tokenizer/byte_alphabet.h"
 
 namespace fathom::tokenizer {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/system_error.h"
 #include "checkpoint/adapter.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::train {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "base/log.h"
 #include "base/system_error.h"
 #include "checkpoint/checkpoint.h"

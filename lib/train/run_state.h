@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "checkpoint/checkpoint.h"
 #include "data/batch.h"
 #include "optim/loss_scale.h"

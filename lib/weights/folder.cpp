@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/path.h"
 #include "weights/hub.h"
 
@@ -86,7 +87,7 @@ void refuse_phantom(const std::filesystem::path& folder) {
 
 ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(find_model(path)) {
   if (!weights_required && path_.extension() == ".json" && std::filesystem::is_regular_file(path_)) {
-    config_ = read_json(path_);
+    config_ = std::make_shared<Json>(read_json(path_));
     return;
   }
   refuse_phantom(path_);
@@ -99,9 +100,9 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
   if (!std::filesystem::exists(path_ / "config.json")) {
     throw Error(path_.string() + ": holds no config.json", "give the path of a model folder in Hugging Face's layout");
   }
-  config_ = read_json(path_ / "config.json");
+  config_ = std::make_shared<Json>(read_json(path_ / "config.json"));
   if (std::filesystem::exists(path_ / "generation_config.json")) {
-    generation_config_ = read_json(path_ / "generation_config.json");
+    generation_config_ = std::make_shared<Json>(read_json(path_ / "generation_config.json"));
   }
 
   if (std::filesystem::exists(path_ / kSingleFile)) {
@@ -131,8 +132,8 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
   }
   // transformers 5 writes of every T5 that its head is the embedding: that one is not scaled says that it may have its
   // own, and the weights whether it has.
-  const auto scaled = config_.find("scale_decoder_outputs");
-  if (scaled != config_.end() && *scaled == false && find("lm_head.weight")) config_["tie_word_embeddings"] = false;
+  const auto scaled = config_->find("scale_decoder_outputs");
+  if (scaled != config_->end() && *scaled == false && find("lm_head.weight")) (*config_)["tie_word_embeddings"] = false;
 }
 
 std::optional<ModelFolder::Entry> ModelFolder::find(const std::string& name) const {

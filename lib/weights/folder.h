@@ -33,8 +33,8 @@ class ModelFolder {
   explicit ModelFolder(const std::filesystem::path& path, bool weights_required = true);
 
   const std::filesystem::path& path() const { return path_; }
-  const Json& config() const { return config_; }  // config.json
-  const std::optional<Json>& generation_config() const { return generation_config_; }
+  const Json& config() const { return *config_; }                             // config.json
+  const Json* generation_config() const { return generation_config_.get(); }  // generation_config.json; null: none
   bool has_weights() const { return !files_.empty(); }
   struct Entry {
     const TensorInfo* info;
@@ -47,8 +47,7 @@ class ModelFolder {
 
  private:
   std::filesystem::path path_;
-  Json config_;
-  std::optional<Json> generation_config_;
+  std::shared_ptr<Json> config_, generation_config_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, Entry> entries_;
 };

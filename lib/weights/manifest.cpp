@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/system_error.h"
 
 namespace fathom::weights {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file_kind.h"
+#include "base/json_value.h"
 
 namespace fathom::weights {
 namespace {

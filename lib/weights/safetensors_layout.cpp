@@ -2,10 +2,10 @@
 #include "weights/safetensors_layout.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::weights {
 namespace {

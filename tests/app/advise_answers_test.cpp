@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "config/keys.h"
 #include "plan/advice/memory_keys.h"
 #include "tests/app/run.h"

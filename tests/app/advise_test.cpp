@@ -2,7 +2,7 @@
 // by the allocator.
 #include <gmock/gmock.h>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "phantom_gpu/child.h"
 #include "tests/app/run.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/several_processes.h"
 
 namespace fathom {

@@ -1,7 +1,7 @@
 // `fathom doctor --calibrate`: records are written, used by plans, and never guessed.
 #include <gmock/gmock.h>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

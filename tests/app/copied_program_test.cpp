@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

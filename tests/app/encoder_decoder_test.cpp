@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 #include "weights/safetensors.h"
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/json_value.h"
 #include "memory/timeline.h"
 #include "tests/app/several_processes.h"
 

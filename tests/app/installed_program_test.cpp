@@ -1,7 +1,7 @@
 // `cmake --install`: the program below a prefix, which is moved afterwards, with LibTorch as pip would put it there.
 #include <gmock/gmock.h>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

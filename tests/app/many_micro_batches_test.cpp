@@ -2,6 +2,7 @@
 // every command that names the largest batch.
 #include <gmock/gmock.h>
 
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "phantom_gpu/child.h"
 #include "phantom_gpu/gpu.h"
 #include "tests/app/run.h"

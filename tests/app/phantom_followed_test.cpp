@@ -1,5 +1,6 @@
 // `fathom phantom` on scripts of several processes: what they take together, or that it is not known, and nothing goes
 // on.
+#include "base/json_value.h"
 #include "tests/app/phantom_script.h"
 
 namespace fathom::app {

@@ -1,6 +1,7 @@
 // `fathom phantom` on scripts that run in several processes, or on several GPUs.
 #include <algorithm>
 
+#include "base/json_value.h"
 #include "tests/app/phantom_script.h"
 
 namespace fathom::app {

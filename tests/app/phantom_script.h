@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom::app {

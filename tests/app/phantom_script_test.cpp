@@ -6,6 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/json_value.h"
+
 namespace fathom::app {
 namespace {
 

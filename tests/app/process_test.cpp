@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

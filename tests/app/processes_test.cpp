@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/several_processes.h"
 
 namespace fathom {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "arch/architecture.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/split_mix.h"
 #include "quant/float_format.h"
 #include "tests/app/run.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "base/numbers.h"
 #include "tests/app/run.h"
 

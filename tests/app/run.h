@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom {
 

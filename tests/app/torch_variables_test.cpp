@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/app/run.h"
 
 namespace fathom {

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "arch/architecture.h"
+#include "base/json_value.h"
 #include "base/split_mix.h"
 #include "tests/app/run.h"
 #include "tests/random/weights.h"

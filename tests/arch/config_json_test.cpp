@@ -9,6 +9,7 @@
 
 #include "arch/families.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

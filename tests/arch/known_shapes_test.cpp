@@ -5,7 +5,7 @@
 #include <map>
 
 #include "arch/architecture.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

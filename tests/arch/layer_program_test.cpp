@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "arch/run.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "arch/stored_parts.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "arch/architecture.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "arch/architecture.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

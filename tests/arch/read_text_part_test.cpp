@@ -5,6 +5,7 @@
 
 #include "arch/architecture.h"
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "arch/architecture.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {

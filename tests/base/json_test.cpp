@@ -1,6 +1,4 @@
 // JSON: Python's constants, positions of errors, refusal of hostile texts, and the format that transformers writes.
-#include "base/json.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json_reason.h"
+#include "base/json_value.h"
 
 namespace fathom {
 namespace {

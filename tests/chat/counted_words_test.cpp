@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "chat/chat_template.h"
 
 namespace fathom::chat {

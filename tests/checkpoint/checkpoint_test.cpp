@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json_value.h"
 
 extern "C" void fathom_kill_at(const char* text);  // kill_at.c
 extern "C" long fathom_kill_count(const char* name);

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "checkpoint/checkpoint.h"
 #include "weights/folder.h"
 

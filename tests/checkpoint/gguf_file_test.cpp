@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "checkpoint/export.h"
 #include "checkpoint/named_tensors.h"
 #include "gguf/model_keys.h"

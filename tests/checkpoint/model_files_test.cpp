@@ -11,7 +11,7 @@
 #include "arch/parameter_table.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "checkpoint/checkpoint.h"
 #include "weights/folder.h"
 

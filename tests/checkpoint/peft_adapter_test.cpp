@@ -1,6 +1,7 @@
 // Adapters that PEFT saved (scripts/golden/adapters.py), plain, rank-stabilised and with modules_to_save: the same
 // logits, loss, gradients and training from them here, and the same files when they are saved again.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 
 #include "arch/parameter_table.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "checkpoint/adapter.h"
 #include "checkpoint/export.h"
 #include "checkpoint/model_files.h"

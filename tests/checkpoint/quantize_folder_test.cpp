@@ -12,7 +12,7 @@
 
 #include "arch/architecture.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "model/stored_parameters.h"
 #include "ops/quantized/quantized_rows.h"
 #include "ops/scalar_type.h"

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/json_value.h"
 #include "data/read.h"
 #include "tests/data/byte_tokenizer.h"
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/json_value.h"
 #include "data/read.h"
 
 namespace fathom::data {

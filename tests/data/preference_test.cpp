@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "data/batch.h"
 #include "data/read.h"
 #include "tests/data/byte_tokenizer.h"

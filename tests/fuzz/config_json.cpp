@@ -1,7 +1,7 @@
 // The config.json of a model: its shape, the names of its parameters, the layers that adapters match.
 #include "arch/parameter_table.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "scratch_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,6 @@
 // A chat template: parsed, and rendered with a conversation under small limits; then what the assistant says is found.
 #include "base/error.h"
+#include "base/json_value.h"
 #include "chat/chat_template.h"
 #include "jinja/template.h"
 #include "scratch_folder.h"

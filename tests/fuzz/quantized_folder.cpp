@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "quant/stored_matrix.h"
 #include "scratch_folder.h"
 #include "weights/folder.h"

@@ -1,5 +1,6 @@
 // A tokenizer_config.json: special and added tokens, flags, and the chat templates in it.
 #include "base/error.h"
+#include "base/json_value.h"
 #include "chat/chat_template.h"
 #include "scratch_folder.h"
 #include "tokenizer/special_tokens.h"

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "scratch_folder.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/tokenizer.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/json_value.h"
 #include "tests/gguf/golden_model.h"
 
 namespace fathom::gguf {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "gguf/model_keys.h"
 
 namespace fathom::gguf {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tokenizer/sentencepiece_model.h"
 
 namespace fathom::gguf {

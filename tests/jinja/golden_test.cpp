@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "jinja/template.h"
 
 namespace fathom::jinja {

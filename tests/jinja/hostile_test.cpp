@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "jinja/template.h"
 
 namespace fathom::jinja {

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "jinja/template.h"
 
 namespace fathom::jinja {

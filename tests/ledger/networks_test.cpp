@@ -3,7 +3,9 @@
 // All numbers are FP32 (4 bytes an element). "Saved" names what autograd keeps for the backward pass; a tensor that
 // nothing saves and no variable holds is gone before the backward begins.
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "ledger/ledger.h"
 

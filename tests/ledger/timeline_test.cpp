@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "ledger/ledger.h"
 
 namespace fathom::ledger {

@@ -2,6 +2,7 @@
 // weights.
 #include "model/decoder.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

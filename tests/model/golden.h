@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "arch/parameter_table.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "model/decoder.h"
 #include "ops/cross_entropy.h"
 #include "ops/head_loss.h"

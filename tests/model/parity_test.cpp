@@ -1,5 +1,6 @@
 // Parity with transformers and PEFT in FP32, for every family: logits, every gradient, ten losses of training, a greedy
 // continuation.
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <tuple>

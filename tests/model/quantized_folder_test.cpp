@@ -1,6 +1,7 @@
 // Folders that bitsandbytes and compressed-tensors quantized (scripts/golden/quantized_folders.py): their logits, their
 // codes as they are, and what such a folder refuses.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // A loss over whole sequences, made of token_logprobs, against the same loss of full logits.
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "model/decoder.h"

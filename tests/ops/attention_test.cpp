@@ -1,6 +1,8 @@
 // Attention: fused and plain against the formula in double precision, grouped queries, and a cache.
 #include "ops/attention/attention.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <cmath>
 #include <limits>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "ops/quantized/fake_quantize_parts.h"
 #include "quant/int4.h"
 #include "quant/int8.h"

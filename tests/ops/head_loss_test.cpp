@@ -2,6 +2,8 @@
 // counts.
 #include "ops/head_loss.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <optional>
 
 #include "footprint/loss_chunk.h"

@@ -2,6 +2,7 @@
 // them.
 #include "ops/linear/int8_linear.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/native/CPUBlas.h>
 
 #include <cmath>

@@ -1,6 +1,7 @@
 // Linear layers: LoRA's formula in every combination of types, dropout, and casts of weights under autocast.
 #include "ops/linear/linear.h"
 
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <limits>

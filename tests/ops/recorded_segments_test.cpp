@@ -1,6 +1,7 @@
 // What is recorded, when it is replayed, and where numbers lie, on a device that "records" a product of its own.
 #include "ops/recorded_segments.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 

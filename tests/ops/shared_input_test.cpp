@@ -1,6 +1,8 @@
 // Linear layers of one input: together they make what they make alone, forward and backward.
 #include "ops/linear/shared_input.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <array>
 
 #include "tests/ops/compare.h"

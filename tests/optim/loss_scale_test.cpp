@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::optim {
 namespace {

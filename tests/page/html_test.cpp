@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
+
 namespace fathom::page {
 namespace {
 

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "page/stack.h"
 #include "tests/page/example.h"
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "page/page.h"
 
 namespace fathom::page {

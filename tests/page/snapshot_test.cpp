@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/page/example.h"
 
 namespace fathom::page {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
 #include "tests/page/example.h"
 
 namespace fathom::page {

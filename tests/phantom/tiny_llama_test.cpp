@@ -1,7 +1,12 @@
 // The network of tiny_llama.h. It holds no test of its own: equivalence_test.cpp plays it.
 #include "tests/phantom/tiny_llama.h"
 
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <array>
+#include <mutex>
 #include <sstream>
 
 namespace fathom::phantom {

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::phantom_gpu {
 namespace {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::plan {
 namespace {

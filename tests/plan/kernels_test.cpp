@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
+
 namespace fathom::plan {
 namespace {
 

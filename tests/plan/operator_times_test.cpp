@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 
 namespace fathom::plan {
 namespace {

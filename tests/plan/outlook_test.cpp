@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "plan/fit.h"
 #include "plan/inference.h"
 

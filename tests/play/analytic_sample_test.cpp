@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "arch/precision.h"
+#include "base/json_value.h"
 #include "memory/memory_json.h"
 #include "phantom/device.h"
 #include "phantom_gpu/child.h"

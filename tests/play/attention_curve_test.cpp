@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
 #include "ledger/ledger.h"
 #include "ops/attention/amx_attention.h"
 

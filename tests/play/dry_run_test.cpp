@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
 #include "base/split_mix.h"
 #include "config/to_yaml.h"
 #include "plan/estimate/analytic.h"

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "config/load.h"
 #include "phantom_gpu/gpu.h"
 #include "plan/fit.h"

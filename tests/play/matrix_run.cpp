@@ -10,7 +10,7 @@
 #include <fstream>
 #include <set>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/split_mix.h"
 #include "checkpoint/checkpoint.h"
 #include "train/random_state.h"

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/json_value.h"
 #include "phantom_gpu/child.h"
 #include "tests/play/matrix_sample.h"
 

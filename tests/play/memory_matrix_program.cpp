@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "memory/block_groups.h"
 #include "phantom/device.h"
 #include "plan/estimate/analytic.h"

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
 #include "ops/traffic.h"
 #include "play/measure_operators.h"
 

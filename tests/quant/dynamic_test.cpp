@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/json_value.h"
 #include "tests/quant/golden.h"
 
 namespace fathom::quant {

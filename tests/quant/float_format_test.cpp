@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/split_mix.h"
 
 namespace fathom::quant {

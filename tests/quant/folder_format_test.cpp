@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "quant/left_out.h"
 
 namespace fathom::quant {

@@ -1,6 +1,7 @@
 // FP8 with a scale: torchao's codes, and the bits of the format whichever way they are computed.
 #include "quant/fp8.h"
 
+#include "base/json_value.h"
 #include "quant/float_format.h"
 #include "tests/quant/golden.h"
 

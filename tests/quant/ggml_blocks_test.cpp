@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json_value.h"
 #include "tests/quant/golden.h"
 #include "weights/gguf_writer.h"
 

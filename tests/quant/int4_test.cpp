@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/json_value.h"
 #include "tests/quant/golden.h"
 
 namespace fathom::quant {

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "base/json_value.h"
 #include "tests/quant/golden.h"
 
 namespace fathom::quant {

@@ -1,6 +1,7 @@
 // NF4: table, codes and bytes of bitsandbytes; blocks of every length.
 #include "quant/nf4.h"
 
+#include "base/json_value.h"
 #include "tests/quant/golden.h"
 
 namespace fathom::quant {

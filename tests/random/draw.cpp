@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "config/devices.h"
 #include "config/keys.h"
 #include "tests/dice.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "config/keys.h"
 
 namespace fathom::random {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arch/families.h"
+#include "base/json_value.h"
 
 namespace fathom::random {
 namespace {

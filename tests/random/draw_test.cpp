@@ -12,6 +12,7 @@
 
 #include "arch/families.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "config/describe.h"
 #include "config/keys.h"
 #include "config/load.h"

@@ -4,6 +4,7 @@
 #include "arch/architecture.h"
 #include "base/dtype.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/dice.h"
 #include "tests/random/draw_model.h"
 #include "tests/random/weights.h"

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/random/files.h"
 
 namespace fathom::random {

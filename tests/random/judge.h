@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_value.h"
 #include "tests/random/draw.h"
 #include "tests/random/program.h"
 

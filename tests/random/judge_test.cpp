@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/json_value.h"
 #include "tests/random/minimise.h"
 
 namespace fathom::random {

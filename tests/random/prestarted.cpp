@@ -32,7 +32,7 @@
 #include "app/words/command_line.h"
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "phantom_gpu/gpu.h"
 
 namespace fathom::random {

@@ -11,6 +11,7 @@
 
 #include "arch/families.h"
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tests/random/files.h"
 #include "tests/random/judge.h"
 #include "tests/random/minimise.h"

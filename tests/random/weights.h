@@ -11,7 +11,7 @@
 #include "arch/stored_parts.h"
 #include "base/dtype.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "weights/safetensors.h"
 
 namespace fathom::random {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/bytes.h"
+#include "base/json_value.h"
 #include "report/table.h"
 
 namespace fathom::report {

@@ -6,6 +6,7 @@
 
 #include <regex>
 
+#include "base/json_value.h"
 #include "report/table.h"
 
 namespace fathom::report {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
 #include "report/table.h"
 
 namespace fathom::report {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json_value.h"
 #include "plan/host.h"
 #include "tests/report/example.h"
 

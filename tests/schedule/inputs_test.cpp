@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::schedule {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/split_mix.h"
 #include "tokenizer/utf8.h"
 

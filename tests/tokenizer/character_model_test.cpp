@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/tokenizer/adversarial.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer.h"

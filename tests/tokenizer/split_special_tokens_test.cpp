@@ -1,7 +1,7 @@
 // Special tokens in literal stretches stay text: transformers' ids (scripts/golden/split_special_tokens.py).
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tokenizer/tokenizer.h"
 
 namespace fathom::tokenizer {

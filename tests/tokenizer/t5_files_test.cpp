@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/tokenizer/adversarial.h"
 #include "tests/tokenizer/t5_folder.h"
 #include "tokenizer/character_map.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tokenizer/tokenizer.h"
 
 namespace fathom::tokenizer {

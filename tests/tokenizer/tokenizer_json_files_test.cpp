@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/tokenizer/adversarial.h"
 #include "tokenizer/tokenizer_json.h"
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/tokenizer/adversarial.h"
 
 namespace fathom::tokenizer {

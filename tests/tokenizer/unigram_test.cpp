@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tests/tokenizer/adversarial.h"
 #include "tests/tokenizer/t5_folder.h"
 #include "tokenizer/tokenizer_json.h"

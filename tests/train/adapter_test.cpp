@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json_value.h"
 #include "tests/train/small_run.h"
 #include "weights/safetensors.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::train {
 namespace {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "base/json_value.h"
 #include "tests/train/small_run.h"
 
 namespace fathom::train {

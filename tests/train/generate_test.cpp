@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "ops/autocast.h"
 #include "tests/train/tiny.h"
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json_value.h"
 #include "tests/model/golden.h"
 #include "tests/train/tiny.h"
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json_value.h"
 #include "tests/train/small_run.h"
 #include "train/inputs.h"
 #include "weights/manifest.h"

@@ -1,5 +1,6 @@
 // Training in FP16: what is skipped, what a skipped step leaves alone, and why BF16 needs none of it.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json_value.h"
 #include "tests/train/small_run.h"
 #include "train/trainer.h"
 

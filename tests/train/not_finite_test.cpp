@@ -1,5 +1,6 @@
 // An update that makes weights NaN or infinite ends the run before anything of them is saved or shown, whatever trains
 // and whatever is trained.
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tests/train/small_run.h"
 #include "train/inputs.h"
 

@@ -1,10 +1,12 @@
 // Packed batches: each document's loss and gradients are those it has alone, whatever lies beside it.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
+#include "base/json_value.h"
 #include "tests/train/tiny.h"
 
 namespace fathom::train {

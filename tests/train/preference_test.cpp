@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "tests/train/small_run.h"
 #include "train/reference.h"
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::train {
 namespace {

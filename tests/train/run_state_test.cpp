@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tests/train/small_run.h"
 #include "train/inputs.h"
 

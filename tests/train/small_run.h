@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tests/train/tiny.h"
 #include "train/inputs.h"
 #include "train/loop.h"

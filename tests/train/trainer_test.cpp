@@ -3,12 +3,14 @@
 #include "train/trainer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "tests/train/tiny.h"
 
 namespace fathom::train {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "weights/folder.h"
 
 namespace fathom::weights {

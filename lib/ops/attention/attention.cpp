@@ -3,6 +3,7 @@
 #include "ops/attention/attention.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <limits>
 

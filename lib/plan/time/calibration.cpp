@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {

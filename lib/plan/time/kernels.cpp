@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json_value.h"
 
 namespace fathom::plan {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "phantom_gpu/gpu_probe/training.h"
 #include "tests/play/matrix_run.h"
 

@@ -1,7 +1,7 @@
 // Runs of the memory matrix on a phantom GPU, the ledger held against the caching allocator at every event.
 #pragma once
 
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::phantom {
 

@@ -1,5 +1,6 @@
 #include "phantom_gpu/gpu_probe/predictions.h"
 
+#include "base/json_value.h"
 #include "memory/memory_json.h"
 #include "phantom_gpu/gpu_probe/training.h"
 #include "play/dry_run.h"

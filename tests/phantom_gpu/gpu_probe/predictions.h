@@ -1,7 +1,7 @@
 // Dry runs on a phantom GPU, for the tests of the analytic estimate.
 #pragma once
 
-#include "base/json.h"
+#include "base/json_value.h"
 
 namespace fathom::phantom {
 

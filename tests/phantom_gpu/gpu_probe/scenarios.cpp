@@ -9,7 +9,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "ledger/cuda.h"
 #include "phantom_gpu/gpu.h"
 #include "phantom_gpu/gpu_probe/matrix.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_value.h"
 #include "ledger/cuda.h"
 #include "train/trainer.h"
 

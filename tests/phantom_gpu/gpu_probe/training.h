@@ -1,7 +1,7 @@
 // A few training steps on a phantom GPU, with the trainer itself.
 #pragma once
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "ledger/cuda.h"
 
 namespace fathom::phantom {
