@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "arch/parameter_table.h"
+#include "arch/read_folder.h"
 #include "base/json_value.h"
 #include "model/decoder.h"
 #include "ops/cross_entropy.h"
@@ -37,7 +38,7 @@ inline std::vector<std::string> golden_shapes() {
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {
     at::set_num_threads(1);  // the tensors are tiny: a second thread would only wait
-    architecture = arch::parse_architecture(folder.config(), name);
+    architecture = arch::read_architecture(folder);
     const Json expected = read_json(folder.path() / "expected.json");
     const bool encodes = expected.contains("decoder_ids");
     ids_BS = integers(expected[encodes ? "decoder_ids" : "ids"]);
