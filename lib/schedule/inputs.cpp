@@ -191,13 +191,11 @@ void refuse_for_encoder(const config::RunConfig& config, const arch::Precision& 
       !config.fp16 ? "set " + stored : "set bf16: true in place of fp16" + (stores ? ", and " + stored : ""));
 }
 
-// A model that is held against what it was leaves out nothing, as with TRL's disable_dropout.
-arch::Architecture for_preferences(arch::Architecture architecture) {
+void refuse_for_preferences(const arch::Architecture& architecture) {
   const char* why = architecture.encoder                    ? "the model is an encoder and decoder"
                     : architecture.router_aux_loss_coef > 0 ? "its routers add to the loss (router_aux_loss_coef)"
                                                             : nullptr;
-  architecture.dropout = architecture.embedding_dropout = architecture.inner_dropout = 0;
-  if (why == nullptr) return architecture;
+  if (why == nullptr) return;
   throw UsageError("objective: dpo, but " + std::string(why) + ", which is not supported so far", "set objective: sft");
 }
 
@@ -242,7 +240,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.architecture = arch::read_architecture(*inputs.folder);
   if (config.packing) refuse_packing(inputs.architecture);
-  if (config.objective == config::Objective::kDpo) inputs.architecture = for_preferences(inputs.architecture);
+  if (config.objective == config::Objective::kDpo) refuse_for_preferences(inputs.architecture);
   if (inputs.architecture.encoder) {
     refuse_for_encoder(config, arch::precision_of(config, inputs.architecture.dtype_in_use()));
   } else if (config.max_target_length > 0) {

@@ -37,6 +37,16 @@ std::string refusal(const RunConfig& config, const Architecture& architecture) {
   }
 }
 
+TEST(Runs, LeaveOutNothingWhereAReferenceDoesNot) {
+  RunConfig config;
+  EXPECT_EQ(resolve(config, shape("gpt2")).architecture.dropout, 0.1);
+  config.objective = config::Objective::kDpo;
+  const Architecture trained = resolve(config, shape("gpt2")).architecture;
+  EXPECT_EQ(trained.dropout, 0);
+  EXPECT_EQ(trained.embedding_dropout, 0);
+  EXPECT_EQ(resolve(config, shape("seed-oss-36b")).architecture.dropout, 0);
+}
+
 TEST(Runs, TrainEveryWeightInFp32UnlessToldOtherwise) {
   for (const char* name : {"llama-3.2-1b", "gpt2", "t5-small", "olmoe-1b-7b"}) {
     const Architecture architecture = shape(name);
