@@ -123,8 +123,8 @@ TEST_P(PublishedForm, WorksFromItsFolder) {
     const Outcome gguf = run("export out --format gguf --out text.gguf");
     if (architecture_.family.starts_with("Qwen")) {
       EXPECT_THAT(gguf.errors, HasSubstr("an architecture of its own"));
-    } else if (architecture_.family.starts_with("Gemma")) {
-      EXPECT_EQ(gguf.status, 0) << gguf.errors;
+    } else if (architecture_.family.starts_with("Gemma")) {  // as text alone: its form has no tokenizer.model
+      EXPECT_THAT(gguf.errors, HasSubstr("merges such a tokenizer's characters by scores"));
     }
   }
 }
