@@ -62,7 +62,7 @@ struct Family {
   Naming naming = Naming::kLlama;
   bool fused_attention = false, fused_feed_forward = false;
   Activation activation = Activation::kSilu;
-  std::string_view activation_alias = "";  // what hidden_act may call it besides
+  std::string_view activation_alias = {};  // what hidden_act may call it besides
   bool gated = true;
   Windows windows = Windows::kNone;
   ExpertKeys experts = ExpertKeys::kNone;

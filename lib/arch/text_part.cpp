@@ -56,7 +56,7 @@ std::string found_name(const std::string& name, const std::function<bool(const s
   if (has(name)) return name;
   const bool of_model = name.starts_with(kModel);
   for (const std::string_view front : of_model ? std::span<const std::string_view>(kModels) : kHeads) {
-    const std::string spelled = with_fronts(name, front, front);
+    std::string spelled = with_fronts(name, front, front);
     if (has(spelled)) return spelled;
   }
   return name;

@@ -136,7 +136,8 @@ TEST_F(ConversationTest, NamesFileLineAndTurnOfEveryMistake) {
       {R"({"messages": [{"content": "x"}]})", "messages[0] has no role"},
       {R"({"messages": [{"role": "user"}]})", "messages[0] has no content"},
       {R"({"messages": [{"role": "user", "content": null}]})", "messages[0].content: expected text, got null"},
-      {R"({"messages": [{"role": "user", "content": ["x"]}]})", "messages[0].content: expected text, got a list of parts"},
+      {R"({"messages": [{"role": "user", "content": ["x"]}]})",
+       "messages[0].content: expected text, got a list of parts"},
       {R"({"messages": [{"role": "User", "content": "x"}]})", "messages[0].role: expected system, developer, user,"},
       {R"({"messages": [{"role": 5, "content": "x"}]})", "messages[0].role: expected text, got number"},
   };
