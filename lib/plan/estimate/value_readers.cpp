@@ -2,6 +2,7 @@
 #include "plan/estimate/value_readers.h"
 
 #include <algorithm>
+#include <set>
 
 #include "plan/estimate/linear_sizes.h"
 
@@ -36,6 +37,15 @@ int64_t ValueReaders::gradients(size_t value) const {
   return sum;
 }
 
+int64_t ValueReaders::branches_behind(size_t value, size_t number) const {
+  std::set<Branch> branches;
+  for (++number; number < program_.steps.size(); ++number) {
+    const Step& later = program_.steps[number];
+    if (std::find(later.reads.begin(), later.reads.end(), value) != later.reads.end()) branches.insert(later.branch);
+  }
+  return std::ssize(branches);
+}
+
 bool ValueReaders::want_still(size_t value, size_t number) const {
   if (!subject_.spec.parallel || program_.steps[number].branch != Branch::kMixer) return false;
   bool by_mixer = false, by_feed_forward = false;
@@ -46,6 +56,13 @@ bool ValueReaders::want_still(size_t value, size_t number) const {
     by_feed_forward = by_feed_forward || !mixes;
   }
   return by_mixer && by_feed_forward;
+}
+
+bool ValueReaders::input_is_cast(const Step& step, size_t number) const {
+  if (subject_.step.adapter_bytes == subject_.step.compute_bytes || subject_.run.settings.fake_scheme) return false;
+  return std::any_of(step.sharing.begin(), step.sharing.end(), [&](size_t other) {
+    return other < number && linear_sizes(subject_, program_.steps[other].module).adapted;
+  });
 }
 
 int64_t ValueReaders::bytes_made_again(size_t value) const {

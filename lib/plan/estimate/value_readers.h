@@ -15,9 +15,13 @@ class ValueReaders {
   bool keep(size_t value) const;
   // Gradients that are made apart of it, and added up.
   int64_t gradients(size_t value) const;
+  // How many branches read it behind the step.
+  int64_t branches_behind(size_t value, size_t number) const;
   // Parallel branches read it, and it is made again: the feed-forward part, which goes backward first, has had it made,
   // and the step or one before it in the other branch wants it still.
   bool want_still(size_t value, size_t number) const;
+  // Whether a projection before this one has cast what both read to the type of adapters.
+  bool input_is_cast(const arch::Step& step, size_t number) const;
   // In bytes of a number, where it is made again: cast for adapters.
   int64_t bytes_made_again(size_t value) const;
 
