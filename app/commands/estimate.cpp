@@ -180,12 +180,12 @@ int run_estimate(const Estimate& invocation) {
   const int64_t program_bytes = resident_bytes();
   const schedule::RunInputs inputs = train::open_inputs(invocation.config, /*weights_required=*/false);
   if (invocation.inference) return print_inference(invocation, inputs.architecture);
-  if (invocation.attention && arch::attends_by_scores(inputs.architecture, /*training=*/true)) {
+  const arch::Run asked = arch::resolve(invocation.config, inputs.architecture);
+  if (invocation.attention && arch::attends_by_scores(asked.architecture, /*training=*/true)) {
     throw UsageError(
         "--attention: the model's attention is by scores that a bias, a cap or dropout changes, and no other kernel "
         "takes it");
   }
-  const arch::Run asked = arch::resolve(invocation.config, inputs.architecture);
   if (invocation.attention) return print_attention(invocation, session, asked);
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);

@@ -6,6 +6,7 @@
 #include "base/json_value.h"
 
 namespace fathom::arch {
+
 void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
     if (config.asked(key) != nullptr) config.refuse(key, "only false is supported");
