@@ -60,7 +60,7 @@ plan::Question Planner::question(const arch::Run& run, bool careful) {
     const Played& played = play(tried, capacity);
     const bool fits = played.missing == 0;
     return plan::Proof{fits ? played.need : capacity + played.missing, careful ? played.sure : fits,
-                       fits && !played.sure, played.arithmetic};
+                       fits && !played.sure, played.arithmetic, played.throughput};
   };
   if (gpu_) question.host_bytes = host_bytes_;
   if (!gpu_) {
@@ -140,7 +140,7 @@ const Planner::Played& Planner::play(const config::RunConfig& run, int64_t capac
   plan::Plan plan = play::plan_cpu(subject_of(counted), capacity, plan::Detail::kArithmetic);
   plan.target.within_budget = run.memory_budget > 0;
   const bool sure = plan::fit_of(plan) == plan::Fit::kFits;
-  return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
+  return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic, plan.throughput};
 }
 
 void Planner::play_ahead(const std::vector<config::RunConfig>& runs) {
@@ -164,7 +164,7 @@ std::function<Planner::Played()> Planner::play_on(const config::GpuSpec& gpu, co
     const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
     const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&
                       (desktop == 0 || plan.gpu->reserved_range.highest + share + desktop <= gpu.memory_bytes);
-    return Played{plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
+    return Played{plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic, plan.throughput};
   };
 }
 

@@ -49,9 +49,10 @@ class Planner {
  private:
   // What a dry run said of a run: the figures of which proofs are made.
   struct Played {
-    int64_t need = 0, missing = 0;    // bytes
-    bool sure = false;                // the driver's own share and a desktop have room beside it
-    plan::StepArithmetic arithmetic;  // of the longest step
+    int64_t need = 0, missing = 0;               // bytes
+    bool sure = false;                           // the driver's own share and a desktop have room beside it
+    plan::StepArithmetic arithmetic;             // of the longest step
+    std::optional<plan::Throughput> throughput;  // for it, where the GPU's operators were measured
   };
   // What an order rests on and a search varies: rows, accumulated batches, length, rows and cadence of evaluations,
   // processes.

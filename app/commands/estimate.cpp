@@ -146,7 +146,7 @@ plan::Plan estimated_plan(const arch::Run& run, const schedule::RunInputs& input
   const play::GpuRoom room{.gpu = *gpu,
                            .placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements),
                            .detail = detail};
-  return plan_for_gpu(subject, with_operator_times(room, run.config));
+  return plan_for_gpu(subject, room);
 }
 
 void print_in_words(const Estimate& invocation, const arch::Run& run, const std::optional<config::GpuSpec>& gpu,

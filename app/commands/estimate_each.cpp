@@ -53,10 +53,8 @@ config::RunConfig config_of(const Estimate& invocation, const Settings& settings
 Json answer(const arch::Run& run, const schedule::RunInputs& inputs, const std::optional<config::GpuSpec>& gpu,
             const plan::Workload& workload, const play::AskPhantom& ask) {
   const play::Subject subject{run, *inputs.folder, workload};
-  const plan::Plan plan =
-      gpu ? plan_for_gpu(subject, with_operator_times({.gpu = *gpu, .detail = plan::Detail::kArithmetic}, run.config),
-                         ask)
-          : plan_for_cpu(subject, run.config.num_processes);
+  const plan::Plan plan = gpu ? plan_for_gpu(subject, {.gpu = *gpu, .detail = plan::Detail::kArithmetic}, ask)
+                              : plan_for_cpu(subject, run.config.num_processes);
   plan::OutlookQuestion question;
   if (gpu) question.throughput = plan::throughput_of(*gpu, run);
   const plan::Outlook outlook = plan::look_ahead(run, plan, question);

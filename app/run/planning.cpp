@@ -108,15 +108,12 @@ play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& 
   return room;
 }
 
-play::GpuRoom with_operator_times(play::GpuRoom room, const config::RunConfig& config) {
-  if (!config.tf32) room.operator_times = operator_times_of(room.gpu.product);
-  return room;
-}
-
-plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room, const play::AskPhantom& ask) {
+plan::Plan plan_for_gpu(const play::Subject& subject, play::GpuRoom room, const play::AskPhantom& ask) {
   const std::string why = why_not_on(room.gpu, subject.run);
   if (!why.empty()) throw UsageError(why);
-  plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, subject.run.config), ask);
+  const config::RunConfig& config = subject.run.config;
+  if (!config.tf32) room.operator_times = operator_times_of(room.gpu.product);
+  plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, config), ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.run));
   }
@@ -168,7 +165,7 @@ plan::Plan plan_of(const arch::Run& planned, const schedule::RunInputs& inputs, 
   const Waiting waiting("planning");
   const OwnGpu own = own_gpu(session, invocation);
   const play::GpuRoom room{.gpu = own.gpu, .taken_bytes = own.taken_bytes};
-  plan::Plan plan = plan_for_gpu(subject, with_operator_times(room, planned.config));
+  plan::Plan plan = plan_for_gpu(subject, room);
   plan.target.phantom = session.phantom;
   return plan;
 }

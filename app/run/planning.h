@@ -39,9 +39,6 @@ OwnGpu own_gpu(const Session& session, const Invocation& invocation);
 // With what NCCL will take in a run of this config.
 play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& config);
 
-// With what operators take on its like, where that was measured; products in TF32 were not.
-play::GpuRoom with_operator_times(play::GpuRoom room, const config::RunConfig& config);
-
 // What plan_of counts of the run's config, after warnings of what the run loses and of what it has for nothing: once,
 // however often it is planned then.
 arch::Run planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session);
@@ -51,9 +48,10 @@ plan::Plan plan_of(const arch::Run& planned, const schedule::RunInputs& inputs, 
                    const Session& session, const Invocation& invocation);
 // What NCCL takes of a GPU in the run, with as many channels as the environment allows it.
 plan::Communicators communicators_on(const config::GpuSpec& gpu, const config::RunConfig& config);
-// The plan for a GPU that need not be there, within what NCCL leaves of it, or memory_budget if that is less. Throws
-// UsageError where it does not run the run (why_not_on).
-plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room,
+// The plan for a GPU that need not be there, within what NCCL leaves of it, or memory_budget if that is less. Its time
+// is that of the operators, where they were measured on a GPU like it; products in TF32 were not. Throws UsageError
+// where the GPU does not run the run (why_not_on).
+plan::Plan plan_for_gpu(const play::Subject& subject, play::GpuRoom room,
                         const play::AskPhantom& ask = ask_phantom_children());
 // The plan for the CPU, within memory_budget or its share of what the machine has left for so many processes.
 plan::Plan plan_for_cpu(const play::Subject& subject, int64_t processes_here);

@@ -17,7 +17,7 @@ namespace {
 std::optional<plan::Throughput> throughput_of(const arch::Run& run, const Session& session, const plan::Plan& plan) {
   if (session.phantom) return std::nullopt;
   if (session.placement.cuda == nullptr) return cpu_throughput(run, at::get_num_threads());
-  return plan::speed_of(plan, plan::throughput_of(listed_spec_of(*session.placement.cuda), run));
+  return plan::speed_of(plan.throughput, plan::throughput_of(listed_spec_of(*session.placement.cuda), run));
 }
 
 }  // namespace

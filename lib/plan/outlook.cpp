@@ -17,13 +17,6 @@ int64_t tokens_of(const schedule::StepShape& step) {
 
 }  // namespace
 
-std::optional<Throughput> speed_of(const Plan& plan, const std::optional<Throughput>& listed) {
-  std::optional<Throughput> speed = plan.throughput ? plan.throughput : listed;
-  if (speed && listed) speed->interconnect = listed->interconnect;
-  if (speed && listed) speed->host_link = listed->host_link;
-  return speed;
-}
-
 std::optional<double> Outlook::tokens_per_second() const {
   if (!step || step->seconds() <= 0) return std::nullopt;
   return static_cast<double>(step_tokens) / step->seconds();
@@ -54,7 +47,7 @@ Outlook look_ahead(const arch::Run& run, const Plan& plan, const OutlookQuestion
   const schedule::StepShape step = longest_step(run, plan.workload.steps);
   outlook.step_tokens = tokens_of(step);
   outlook.processes = run.config.num_processes;
-  outlook.throughput = speed_of(plan, question.throughput);
+  outlook.throughput = speed_of(plan.throughput, question.throughput);
   if (outlook.throughput) outlook.step = expected_time(plan.arithmetic, *outlook.throughput);
   outlook.host_traffic = host_traffic(run);
   if (outlook.throughput) {

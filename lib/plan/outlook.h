@@ -43,9 +43,6 @@ struct OutlookQuestion {
   int64_t mapped_bytes = 0;
   std::vector<schedule::StepShape> steps;  // of the whole run; empty: no data
 };
-// As the plan has it, else as listed; what lies between GPUs as listed.
-std::optional<Throughput> speed_of(const Plan& plan, const std::optional<Throughput>& listed);
-
 Outlook look_ahead(const arch::Run& run, const Plan& plan, const OutlookQuestion& question);
 
 // What steps are expected to take, by formula; those of one shape are reckoned once. Refers to all that it is given.

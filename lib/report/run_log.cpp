@@ -96,18 +96,21 @@ void RunLog::begin_anew(const LogMark& kept) {
 }
 
 void RunLog::append(std::string_view entry) {
-  if (!is_there()) return lose("was removed while the run wrote it");
-  if (std::exchange(torn_, false) && ::ftruncate(file_.get(), mark_.bytes) != 0) {
-    torn_ = true;
-    return lose(std::string("cannot be written: ") + std::strerror(errno));
-  }
-  if (!write_whole(file_, entry.data(), entry.size())) {
-    const int code = errno;
-    torn_ = true;
-    return lose(std::string("cannot be written: ") + std::strerror(code));
-  }
+  if (const std::string why = try_append(entry); !why.empty()) lose(why);
+}
+
+void RunLog::begin_with(std::string_view entry) {
+  if (const std::string why = try_append(entry); !why.empty()) throw Error(path_.string() + ": " + why);
+}
+
+std::string RunLog::try_append(std::string_view entry) {
+  if (!is_there()) return "was removed while the run wrote it";
+  const bool whole = !torn_ || ::ftruncate(file_.get(), mark_.bytes) == 0;
+  torn_ = !whole || !write_whole(file_, entry.data(), entry.size());
+  if (torn_) return std::string("cannot be written: ") + std::strerror(errno);
   mark_.bytes += std::ssize(entry);
   mark_.check = crc32c(entry, *mark_.check);
+  return "";
 }
 
 void RunLog::sync() {

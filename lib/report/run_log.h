@@ -31,6 +31,8 @@ class RunLog {
   RunLog(std::filesystem::path path, const LogMark& kept);
 
   void append(std::string_view entry);
+  // What stands first in an empty log, before the first step: throws Error where it cannot be written.
+  void begin_with(std::string_view entry);
   LogMark mark() const { return mark_; }
   // Puts everything on the disk: called before a checkpoint with the mark is whole, by the thread that writes it.
   void sync();
@@ -40,6 +42,7 @@ class RunLog {
  private:
   bool holds(const LogMark& kept);
   void begin_anew(const LogMark& kept);
+  std::string try_append(std::string_view entry);  // why the entry is not there; empty: it is
   void lose(const std::string& why);
   bool is_there() const;
 

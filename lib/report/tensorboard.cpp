@@ -62,9 +62,7 @@ std::string event_record(double wall_time, int64_t step, const TaggedValues& val
 
 EventFile::EventFile(const std::filesystem::path& output_dir, const LogMark& kept)
     : Sink(output_dir / "events.out.tfevents.fathom", kept) {
-  if (mark().bytes > 0) return;
-  RunLog::append(version_record(now()));
-  if (const std::string why = failure(); !why.empty()) throw Error(why);
+  if (mark().bytes == 0) begin_with(version_record(now()));
 }
 
 void EventFile::append(int64_t step, const TaggedValues& values) { RunLog::append(event_record(now(), step, values)); }

@@ -163,27 +163,26 @@ TEST(Search, ValuesAtBothEnds) {
   EXPECT_EQ(all.dry_runs, 1);
 }
 
-// Every combination, tried one by one; then the rule of least_time_that_fits, told anew.
-std::optional<Combination> by_trying_all(const Question& question, int64_t& count) {
-  std::map<Turn, std::vector<Combination>> fitting;
+// Every combination, with what it takes by the formula; by turn.
+std::map<Turn, std::vector<Combination>> all_combinations(const Question& question) {
+  std::map<Turn, std::vector<Combination>> all = {{Turn::kFirst, {}}, {Turn::kUntried, {}}, {Turn::kLast, {}}};
   const std::vector<Technique> rows = techniques(question.run, question.target);
   std::vector<std::tuple<RunConfig, size_t, Turn>> open = {{question.run.config, 0, Turn::kFirst}};
   while (!open.empty()) {
     const auto [run, from, turn] = open.back();
     open.pop_back();
     if (from == rows.size()) {
-      count += turn == Turn::kFirst;
-      if (!question.prove(run).fits) continue;
       const arch::Run resolved = arch::resolve(run, question.run.architecture);
       Combination each;
       each.run = run;
+      each.formula = formula(question.run.architecture, run, question.target);
       each.arithmetic = estimate_arithmetic(
           resolved, schedule::StepShape(run.gradient_accumulation_steps,
                                         schedule::whole_batch(run.per_device_train_batch_size,
                                                               question.run.config.max_length, run.packing)));
       each.seconds = expected_time(each.arithmetic, *question.throughput(resolved)).seconds();
       each.change = update_change(question.run.config, run);
-      fitting[turn].push_back(each);
+      all[turn].push_back(each);
       continue;
     }
     size_t next = from;
@@ -192,12 +191,19 @@ std::optional<Combination> by_trying_all(const Question& question, int64_t& coun
       if (const auto changed = rows[row].apply(run)) open.emplace_back(*changed, next, std::max(turn, rows[row].turn));
     }
   }
+  return all;
+}
+
+// The rule of least_time_that_fits, told anew.
+std::optional<Combination> best_of_all(const std::map<Turn, std::vector<Combination>>& all,
+                                       const std::function<bool(int64_t formula)>& fits) {
   const auto best_of = [&](Turn turn, UpdateChange least) -> std::optional<Combination> {
-    const std::vector<Combination>& some = fitting[turn];
+    std::optional<Combination> best;
     const auto order = [=](const Combination& of) { return std::pair(std::max(of.change, least), *of.seconds); };
-    const auto best = std::min_element(some.begin(), some.end(),
-                                       [&](const Combination& a, const Combination& b) { return order(a) < order(b); });
-    return best == some.end() ? std::nullopt : std::optional(*best);
+    for (const Combination& each : all.at(turn)) {
+      if (fits(each.formula) && (!best || order(each) < order(*best))) best = each;
+    }
+    return best;
   };
   std::optional<Combination> answer = best_of(Turn::kFirst, UpdateChange::kNone);
   for (const Turn turn : {Turn::kUntried, Turn::kLast}) {
@@ -215,6 +221,13 @@ std::optional<Throughput> throughput_of_example(const arch::Run& run) {
   throughput.attention_flops_per_second = throughput.matrix_flops_per_second / 2;
   throughput.bytes_per_second = 3e12;
   return throughput;
+}
+
+Question timed_question(const arch::Architecture& architecture, const RunConfig& run, int64_t capacity,
+                        const std::function<int64_t(int64_t formula)>& true_need) {
+  Question question = question_about(architecture, run, target_with(config::Device::kCpu, capacity), true_need);
+  question.throughput = throughput_of_example;
+  return question;
 }
 
 // What the formula lacks shows when a run is played: the fastest by formula is not the answer then.
@@ -255,17 +268,16 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 6;
     run.gradient_accumulation_steps = 4;
+    const auto all = all_combinations(timed_question(each.architecture, run, 0, as_it_is));
     const int64_t as_configured = formula(each.architecture, run, target_with(config::Device::kCpu, 0));
     for (const double share : {0.4, 0.7, 1.2}) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
       for (const double wrong_by : {0.98, 1.0, 1.03}) {
         const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
-        Question question = question_about(each.architecture, run, target_with(config::Device::kCpu, capacity), truth);
-        question.throughput = throughput_of_example;
-        int64_t combinations = 0;
-        const std::optional<Combination> expected = by_trying_all(question, combinations);
-        const Advice advice = least_time_that_fits(question);
-        EXPECT_GE(advice.combinations, combinations);
+        const std::optional<Combination> expected =
+            best_of_all(all, [&](int64_t bytes) { return truth(bytes) <= capacity; });
+        const Advice advice = least_time_that_fits(timed_question(each.architecture, run, capacity, truth));
+        EXPECT_GE(advice.combinations, std::ssize(all.at(Turn::kFirst)));
         EXPECT_EQ(advice.best.has_value(), expected.has_value()) << each.name << " " << share << " " << wrong_by;
         if (!advice.best || !expected) continue;
         ++answers;
@@ -290,16 +302,15 @@ TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 12;
     run.gradient_accumulation_steps = 10;
+    const auto all = all_combinations(timed_question(each.architecture, run, 0, as_it_is));
     const int64_t as_configured = formula(each.architecture, run, target_with(config::Device::kCpu, 0));
     for (const double share : {0.1, 0.5, 0.8, 1.3}) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
       for (const double wrong_by : {0.7, 1.5}) {
         const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
-        Question question = question_about(each.architecture, run, target_with(config::Device::kCpu, capacity), truth);
-        question.throughput = throughput_of_example;
-        int64_t combinations = 0;
-        const std::optional<Combination> expected = by_trying_all(question, combinations);
-        const Advice advice = least_time_that_fits(question);
+        const std::optional<Combination> expected =
+            best_of_all(all, [&](int64_t bytes) { return truth(bytes) <= capacity; });
+        const Advice advice = least_time_that_fits(timed_question(each.architecture, run, capacity, truth));
         const std::string what = each.name + " " + std::to_string(share) + " " + std::to_string(wrong_by);
         EXPECT_TRUE(advice.settled) << what;
         ASSERT_EQ(advice.best.has_value(), expected.has_value()) << what;

@@ -59,7 +59,9 @@ TEST(Represented, TakesWhatAllOfARunTakesToTheByte) {
   for (plan::testing::MatrixRun& run : plan::testing::sample_of_matrix(fathom::testing::seed(), 16)) {
     const config::RunConfig config = draw_config(dice, run.config);
     const int64_t longest = dice.between(4, 70);
-    const data::Dataset train = draw_data(dice, dice.between(40, 400), longest, run.architecture),
+    // Where examples, of two tokens at least, are packed, three processes have a batch of four rows each.
+    const int64_t least = config.packing ? 3 * 4 * longest / 2 : 40;
+    const data::Dataset train = draw_data(dice, dice.between(least, least + 360), longest, run.architecture),
                         validation = draw_data(dice, dice.between(1, 40), longest, run.architecture);
     const int64_t rank = dice.between(0, config.num_processes - 1);
     config::RunConfig long_enough = config;

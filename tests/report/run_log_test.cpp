@@ -88,21 +88,36 @@ TEST_F(RunLogTest, WhatCannotBeOpenedIsRefused) {
 }
 
 // A limit of the process stands for the end of a disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes_of_a_file) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    struct rlimit limited = before_;
+    limited.rlim_cur = bytes_of_a_file;
+    ::setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, ignored_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  void (*ignored_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit before_ = {};
+};
+
 TEST_F(RunLogTest, WhatCannotBeWrittenIsKeptAndTheNextEntryIsWhole) {
-  struct rlimit before = {};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
   RunLog log(file_, {});
   const std::string first = std::string(4095, '1') + "\n";  // longer than what is told, which is in a file, too
   log.append(first);
-  struct rlimit limited = before;
-  limited.rlim_cur = 4100;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
   testing::internal::CaptureStderr();
-  log.append("two, of which half is written\n");
-  log.append("three\n");
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, ignored);
+  {
+    const FullDisk full(4100);
+    log.append("two, of which half is written\n");
+    log.append("three\n");
+  }
   const std::string told = testing::internal::GetCapturedStderr();
   EXPECT_THAT(told, HasSubstr(file_.string() + ": cannot be written: File too large; training goes on"));
   EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << "told once";
@@ -110,6 +125,17 @@ TEST_F(RunLogTest, WhatCannotBeWrittenIsKeptAndTheNextEntryIsWhole) {
   log.append("four\n");
   EXPECT_EQ(read_file(file_), first + "four\n");
   EXPECT_EQ(log.mark().bytes, 4101);
+}
+
+TEST_F(RunLogTest, WhatItCannotBeginWithIsRefusedAndNotTold) {
+  RunLog log(file_, {});
+  testing::internal::CaptureStderr();
+  {
+    const FullDisk full(4);
+    EXPECT_THROW(log.begin_with("first\n"), Error);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(log.failure(), "");
 }
 
 TEST_F(RunLogTest, AFileThatIsRemovedIsMissed) {

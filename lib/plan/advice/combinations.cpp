@@ -97,12 +97,15 @@ void Combinations::correct_times(const Combination& played, std::vector<Family>&
   const schedule::StepShape step = longest_step(run, question_.workload_of(run).steps);
   const double reckoned = computing_seconds(played, estimate_arithmetic(run, step));
   if (reckoned == 0) return;
+  const Throughput speed = *speed_of(played.proof->throughput, played.throughput);
+  const ExpectedTime counted = expected_step_time(run, step, *played.proof->arithmetic, speed);
   const Update update = update_of(played.techniques);
-  const double lack = lacks_[update] = computing_seconds(played, *played.proof->arithmetic) / reckoned;
+  const double lack = lacks_[update] = counted.computing().seconds() / reckoned;
   for (Family& family : families) {
     if (update_of(family.techniques) != update) continue;
     for (Combination& each : family.batches) {
       const bool known = each.proof && each.proof->fits && each.proof->arithmetic;
+      if (&each == &played && played.proof->throughput) each.exposed_seconds = counted.exposed_seconds;
       if (!known || &each == &played) set_seconds(each, lack);
     }
   }
@@ -117,8 +120,8 @@ double Combinations::computing_seconds(const Combination& combination, const Ste
   return expected_time(arithmetic, *combination.throughput).seconds();
 }
 
-// lack: of what it computes.
 void Combinations::set_seconds(Combination& combination, double lack) {
+  combination.lack = lack;
   const double computing = lack * computing_seconds(combination, combination.arithmetic);
   if (combination.host_bytes > 0) {
     combination.host_seconds = exposed_host_seconds(combination.host_traffic, computing, *combination.throughput);

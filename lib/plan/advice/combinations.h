@@ -51,7 +51,7 @@ class Combinations {
   Groups groups_;
   std::vector<Family> families_;
   std::vector<schedule::StepShape> longest_;  // that the data have
-  std::map<Update, double> lacks_;            // how many times as long as by formula
+  std::map<Update, double> lacks_;            // see Combination
 };
 
 }  // namespace fathom::plan

@@ -7,6 +7,7 @@
 #include "config/keys.h"
 #include "plan/advice/remedies.h"
 #include "plan/estimate/analytic.h"
+#include "plan/host.h"
 #include "plan/time/communication.h"
 #include "schedule/inputs.h"
 
@@ -15,8 +16,8 @@ namespace {
 
 using config::RunConfig;
 
-void reckon_without(Reason& reason, const Question& question, const RunConfig& advised) {
-  RunConfig config = advised;
+void reckon_without(Reason& reason, const Question& question, const Combination& advised) {
+  RunConfig config = advised.run;
   for (const std::string& key : reason.keys) config::find_key(key)->copy(question.run.config, config);
   if (!config::is_consistent(config)) return;
   const arch::Run without = arch::resolve(config, question.run.architecture);
@@ -26,7 +27,10 @@ void reckon_without(Reason& reason, const Question& question, const RunConfig& a
   if (!throughput) return;
   const schedule::StepShape step = longest_step(without, workload.steps);
   const StepArithmetic arithmetic = estimate_arithmetic(without, step);
-  reason.seconds_without = expected_step_time(without, step, arithmetic, *throughput).seconds();
+  const ExpectedTime time = expected_step_time(without, step, arithmetic, *throughput);
+  const double computing = advised.lack * time.computing().seconds();
+  reason.seconds_without =
+      computing + time.exposed_seconds + exposed_host_seconds(host_traffic(without), computing, *throughput);
 }
 
 }  // namespace
@@ -46,7 +50,7 @@ std::vector<Reason> reasons(const Question& question, const Combination& advised
     }
     run = *changed;
     if (reason.keys.empty()) continue;
-    reckon_without(reason, question, advised.run);
+    reckon_without(reason, question, advised);
     found.push_back(std::move(reason));
   }
   return found;

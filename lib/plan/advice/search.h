@@ -21,6 +21,7 @@ struct Proof {
   bool fits = false;
   bool near_limit = false;  // on a GPU: its allocator holds it, but what others need beside it is not proved to fit
   std::optional<StepArithmetic> arithmetic = {};  // of the workload's longest step (longest_step), as played
+  std::optional<Throughput> throughput = {};      // for that step, where operators were measured (Plan::throughput)
 };
 
 // How many times as long operations take.
@@ -77,6 +78,7 @@ struct Combination : Candidate {
   StepArithmetic arithmetic;                  // of one optimizer step with batches of the longest samples
   double operations = 0;                      // of its products, as many as would take as long in FP32
   std::optional<double> seconds;              // expected for such a step; where it is proved, by the dry run's count
+  double lack = 1;                            // how many times as long it computes as by formula
   double exposed_seconds = 0;                 // of these, what communication is not hidden
   double host_seconds = 0;                    // likewise, copies to the host and back
   std::optional<Throughput> throughput = {};  // of the hardware, for it

@@ -46,6 +46,13 @@ std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const arch::
   return throughput;
 }
 
+std::optional<Throughput> speed_of(const std::optional<Throughput>& measured, const std::optional<Throughput>& listed) {
+  std::optional<Throughput> speed = measured ? measured : listed;
+  if (speed && listed) speed->interconnect = listed->interconnect;
+  if (speed && listed) speed->host_link = listed->host_link;
+  return speed;
+}
+
 ComputingTime operator+(const ComputingTime& a, const ComputingTime& b) {
   return {a.matrix_seconds + b.matrix_seconds, a.attention_seconds + b.attention_seconds,
           a.memory_seconds + b.memory_seconds};

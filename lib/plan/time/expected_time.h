@@ -60,6 +60,9 @@ inline constexpr double kHostLinkEfficiency = 0.8;
 // as ordinary matrix products. nullopt where the list lacks the figures; without an interconnect where it lacks those.
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const arch::Run& run);
 
+// As operators were measured, else as listed; what lies between GPUs as listed.
+std::optional<Throughput> speed_of(const std::optional<Throughput>& measured, const std::optional<Throughput>& listed);
+
 // Of what one device computes.
 struct ComputingTime {
   double matrix_seconds = 0;
