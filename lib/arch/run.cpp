@@ -14,7 +14,7 @@ Run resolve(config::RunConfig config, Architecture architecture) {
   Run run;
   run.config = std::move(config);
   run.architecture = std::move(architecture);
-  if (config::row_of(run.config.objective).needs_reference) {  // as with TRL's disable_dropout
+  if (config::row_of(run.config.objective).learns_preferences()) {  // as with TRL's disable_dropout
     run.architecture.dropout = run.architecture.embedding_dropout = run.architecture.inner_dropout = 0;
   }
   run.precision = precision_of(run.config, run.architecture.dtype_in_use());

@@ -48,9 +48,10 @@ const Condition kConditions[] = {
     {"offload_optimizer", "method", "method: full", kIsFull},
     {"master_weights", "dtype", "dtype: bfloat16", kStoresBf16},
     {"offload_optimizer", "optim", kWithBetas, kReadsBetas},  // those that keep numbers of each weight
-    {"beta", "objective", "objective: dpo", kIsDpo},
+    {"beta", "objective", "objective: dpo or simpo", kLearnsPreferences},
     {"loss_type", "objective", "objective: dpo", kIsDpo},
-    {"label_smoothing", "loss_type", "loss_type: robust", kReadsSmoothing},
+    {"simpo_gamma", "objective", "objective: simpo", kIsSimpo},
+    {"label_smoothing", "loss_type", "loss_type: cdpo, robust or exo_pair", kReadsSmoothing},
     {"adam_beta1", "optim", kWithBetas, kReadsBetas},
     {"adam_beta2", "optim", kWithBetas, kReadsBetas},
     {"adam_epsilon", "optim", kAdamWs, kIsAdamW},

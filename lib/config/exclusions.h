@@ -15,8 +15,12 @@ inline constexpr auto kIsLora = [](const RunConfig& run) { return run.method == 
 inline constexpr auto kIsIn4Bit = [](const RunConfig& run) { return kIsLora(run) && run.load_in_4bit; };
 inline constexpr auto kIsQat = [](const RunConfig& run) { return run.qat != Qat::kNone; };
 inline constexpr auto kIsDpo = [](const RunConfig& run) { return run.objective == Objective::kDpo; };
+inline constexpr auto kIsSimpo = [](const RunConfig& run) { return run.objective == Objective::kSimpo; };
+inline constexpr auto kLearnsPreferences = [](const RunConfig& run) {
+  return row_of(run.objective).learns_preferences();
+};
 inline constexpr auto kReadsSmoothing = [](const RunConfig& run) {
-  return kIsDpo(run) && row_of(run.loss_type).reads_smoothing;
+  return kIsDpo(run) && row_of(run.loss_type).smoothing != Smoothing::kNone;
 };
 inline constexpr auto kReadsBetas = [](const RunConfig& run) { return row_of(run.optim).reads_betas; };
 inline constexpr auto kIsAdamW = [](const RunConfig& run) { return row_of(run.optim).is_adamw; };

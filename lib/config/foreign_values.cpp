@@ -9,11 +9,12 @@
 namespace fathom::config {
 namespace {
 
-constexpr std::string_view kPreferences = "of preferences DPO alone is trained: write full or lora, and objective: dpo";
+constexpr std::string_view kPreferences =
+    "of preferences DPO and SimPO are trained: write full or lora, and objective: dpo or simpo";
 
-constexpr std::string_view kOtherObjectives = "not supported; of preferences dpo alone is";
+constexpr std::string_view kOtherObjectives = "not supported; of preferences dpo and simpo are";
 
-constexpr std::string_view kOtherLosses = "not supported; of TRL's losses sigmoid, hinge, ipo and robust are";
+constexpr std::string_view kOtherLosses = "not supported; docs/preference.md has the losses that are";
 
 struct ForeignValue {
   std::string_view key;
@@ -56,7 +57,6 @@ constexpr ForeignValue kForeignValues[] = {
     {"device", "cuda:0", "write cuda"},
     {"device", "mps", "not supported; write cpu"},
     {"objective", "orpo", kOtherObjectives},
-    {"objective", "simpo", kOtherObjectives},
     {"objective", "cpo", kOtherObjectives},
     {"objective", "ipo", "write dpo, and loss_type: ipo"},
     {"objective", "kto", kOtherObjectives},
@@ -64,23 +64,15 @@ constexpr ForeignValue kForeignValues[] = {
     {"objective", "grpo", kOtherObjectives},
     {"objective", "reward", kOtherObjectives},
     {"loss_type", "dpo", "write sigmoid"},
-    {"loss_type", "cdpo", kOtherLosses},
-    {"loss_type", "exo_pair", kOtherLosses},
-    {"loss_type", "nca_pair", kOtherLosses},
-    {"loss_type", "bco_pair", kOtherLosses},
-    {"loss_type", "sppo_hard", kOtherLosses},
     {"loss_type", "aot", kOtherLosses},
     {"loss_type", "aot_pair", kOtherLosses},
     {"loss_type", "aot_unpaired", kOtherLosses},
-    {"loss_type", "apo_zero", kOtherLosses},
-    {"loss_type", "apo_down", kOtherLosses},
     {"loss_type", "discopop", kOtherLosses},
     {"loss_type", "sft", kOtherLosses},
-    {"loss_type", "sigmoid_norm", kOtherLosses},
     {"loss_type", "kto", kOtherLosses},
     {"loss_type", "kto_pair", kOtherLosses},
     {"loss_type", "orpo", kOtherLosses},
-    {"loss_type", "simpo", kOtherLosses},
+    {"loss_type", "simpo", "write objective: simpo, without loss_type"},
     {"method", "sft", "write full or lora"},
     {"method", "none", "write full"},
     {"method", "pt", "write full or lora; lines of text are learned whole"},

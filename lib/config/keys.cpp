@@ -183,15 +183,18 @@ std::vector<Key> training_keys() {
   return {
       choice("objective", &RunConfig::objective, kObjectiveNames,
              "sft learns samples as they stand; dpo (direct preference optimization) makes the answer that was chosen "
-             "likelier than the one that was rejected, held against the model as the run starts (docs/preference.md)."),
+             "likelier than the one that was rejected, held against the model as the run starts; simpo likewise, by "
+             "token and "
+             "without a reference (docs/preference.md)."),
       number("beta", &RunConfig::beta, kAboveZero,
              "Of preferences: what a change of log-probability is worth; the larger, the nearer the model stays to "
              "what it was."),
       choice("loss_type", &RunConfig::loss_type, kLossTypeNames,
-             "Of preferences, as TRL has it: sigmoid, DPO's own; hinge; ipo, by tokens, to a margin; robust, with "
-             "label_smoothing."),
+             "Of preferences, as TRL has it: sigmoid is DPO's own; docs/preference.md has the formula of each."),
+      number("simpo_gamma", &RunConfig::simpo_gamma, kAtLeastZero,
+             "Of simpo: by how much beta times the chosen answer's log-probability by token is to lead."),
       number("label_smoothing", &RunConfig::label_smoothing, kShareBelowHalf,
-             "Of preferences: the share that is taken to be the wrong way round."),
+             "Of preferences: the share that is taken to be the wrong way round. exo_pair wants one above 0."),
       integer("per_device_train_batch_size", &RunConfig::per_device_train_batch_size, kAtLeastOne,
               "Samples in one forward pass; of preferences pairs, each of which is two sequences."),
       taken(

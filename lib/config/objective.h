@@ -8,33 +8,57 @@
 
 namespace fathom::config {
 
-enum class Objective { kSft, kDpo };
-enum class LossType { kSigmoid, kHinge, kIpo, kRobust };
+enum class Objective { kSft, kDpo, kSimpo };
+enum class LossType {
+  kSigmoid,
+  kCdpo,
+  kHinge,
+  kIpo,
+  kRobust,
+  kExoPair,
+  kNcaPair,
+  kBcoPair,
+  kSppoHard,
+  kApoZero,
+  kApoDown,
+  kSigmoidNorm,
+};
+enum class Smoothing { kNone, kMayBe, kMustBe };  // what a loss does with label_smoothing; kMustBe: above 0
 
 struct ObjectiveRow {
   Objective objective;
   std::string_view name;
   int64_t rows;          // sequences of an example, which have one prompt: 1, or 2 of a preference
   bool needs_reference;  // log-probabilities of these by the model as the run starts
+  constexpr bool learns_preferences() const { return rows == 2; }
 };
 
 inline constexpr ObjectiveRow kObjectives[] = {
     {Objective::kSft, "sft", 1, false},
     {Objective::kDpo, "dpo", 2, true},
+    {Objective::kSimpo, "simpo", 2, false},
 };
 
-// Of preferences; the formulas are in lib/ops/preference_loss.cpp.
+// Of preferences held against a reference; the formulas are in lib/ops/preference_loss.cpp.
 struct LossTypeRow {
   LossType type;
   std::string_view name;
-  bool reads_smoothing;  // label_smoothing
+  Smoothing smoothing = Smoothing::kNone;
 };
 
 inline constexpr LossTypeRow kLossTypes[] = {
-    {LossType::kSigmoid, "sigmoid", false},
-    {LossType::kHinge, "hinge", false},
-    {LossType::kIpo, "ipo", false},
-    {LossType::kRobust, "robust", true},
+    {LossType::kSigmoid, "sigmoid"},
+    {LossType::kCdpo, "cdpo", Smoothing::kMayBe},
+    {LossType::kHinge, "hinge"},
+    {LossType::kIpo, "ipo"},
+    {LossType::kRobust, "robust", Smoothing::kMayBe},
+    {LossType::kExoPair, "exo_pair", Smoothing::kMustBe},
+    {LossType::kNcaPair, "nca_pair"},
+    {LossType::kBcoPair, "bco_pair"},
+    {LossType::kSppoHard, "sppo_hard"},
+    {LossType::kApoZero, "apo_zero"},
+    {LossType::kApoDown, "apo_down"},
+    {LossType::kSigmoidNorm, "sigmoid_norm"},
 };
 
 constexpr const ObjectiveRow& row_of(Objective objective) {

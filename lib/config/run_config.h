@@ -83,6 +83,7 @@ struct RunConfig {
   Objective objective = Objective::kSft;
   double beta = 0.1;  // of preferences: how far from the reference
   LossType loss_type = LossType::kSigmoid;
+  double simpo_gamma = 0.5;
   double label_smoothing = 0;  // share of preferences that are taken to be the other way round
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;

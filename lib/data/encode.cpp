@@ -112,7 +112,7 @@ class LineEncoder {
         return encode_conversation(read_sharegpt(line_, notes_), 0);
       case DatasetFormat::kPreference:
         line_.fail("is preference data (chosen, rejected), but objective: sft learns samples as they stand",
-                   "set objective: dpo, or write the good answers alone, as completion beside their prompt");
+                   "set objective: dpo or simpo, or write the good answers alone, as completion beside their prompt");
     }
     throw Error("the format of " + line_.where + " is not known");
   }

@@ -25,7 +25,8 @@ constexpr std::string_view kAsMessages =
     ".output}] | map(select((.content // \"\") != \"\")))}' OLD > NEW";
 constexpr std::string_view kTextAlone = "leave these lines out: models read text alone here";
 constexpr std::string_view kPreference =
-    "write the good answers alone, as completion beside their prompt or as messages; for objective: dpo write prompt, "
+    "write the good answers alone, as completion beside their prompt or as messages; for objective: dpo or simpo write "
+    "prompt, "
     "chosen and rejected";
 
 constexpr LineKey kKeys[] = {

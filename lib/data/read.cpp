@@ -137,7 +137,7 @@ class FileReader {
       }
       if (recognised_) format_ = recognise(first);
       if (options_.answers > 1 && format_ != DatasetFormat::kPreference) {
-        first.fail("is a line of " + std::string(describe(format_)) + ", but objective: dpo learns preferences",
+        first.fail("is a line of " + std::string(describe(format_)) + ", but the objective learns preferences",
                    "write prompt, chosen and rejected");
       }
       converses_ = is_conversation(first, format_);

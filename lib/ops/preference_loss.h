@@ -1,4 +1,4 @@
-// Losses of preferences: of the log-probabilities of two answers to a prompt, held against a reference's.
+// Losses of preferences: of the log-probabilities of two answers to a prompt.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,9 +8,11 @@
 namespace fathom::ops {
 
 struct PreferenceOptions {
-  config::LossType type = config::LossType::kSigmoid;
+  config::Objective objective = config::Objective::kDpo;
+  config::LossType type = config::LossType::kSigmoid;  // of dpo
   double beta = 0.1;
   double label_smoothing = 0;
+  double simpo_gamma = 0;
 };
 
 struct PreferenceLoss {
@@ -19,7 +21,7 @@ struct PreferenceLoss {
 };
 
 // logps_B: of answers, those of a preference one behind the other, the chosen one first; FP32. reference_B: the same of
-// the reference. lengths_B: tokens of each answer that count, FP32.
+// the reference, which simpo does not read. lengths_B: tokens of each answer that count, FP32.
 PreferenceLoss preference_loss(const at::Tensor& logps_B, const at::Tensor& reference_B, const at::Tensor& lengths_B,
                                double denominator, const PreferenceOptions& options);
 

@@ -196,7 +196,8 @@ void refuse_for_preferences(const arch::Architecture& architecture) {
                     : architecture.router_aux_loss_coef > 0 ? "its routers add to the loss (router_aux_loss_coef)"
                                                             : nullptr;
   if (why == nullptr) return;
-  throw UsageError("objective: dpo, but " + std::string(why) + ", which is not supported so far", "set objective: sft");
+  throw UsageError("the objective learns preferences, but " + std::string(why) + ", which is not supported so far",
+                   "set objective: sft");
 }
 
 }  // namespace
@@ -240,7 +241,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.architecture = arch::read_architecture(*inputs.folder);
   if (config.packing) refuse_packing(inputs.architecture);
-  if (config.objective == config::Objective::kDpo) refuse_for_preferences(inputs.architecture);
+  if (config::row_of(config.objective).learns_preferences()) refuse_for_preferences(inputs.architecture);
   if (inputs.architecture.encoder) {
     refuse_for_encoder(config, arch::precision_of(config, inputs.architecture.dtype_in_use()));
   } else if (config.max_target_length > 0) {

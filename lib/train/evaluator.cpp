@@ -48,8 +48,8 @@ class EvaluationProgress {
 };
 
 std::optional<ops::PreferenceOptions> preference_options(const config::RunConfig& run) {
-  if (run.objective != config::Objective::kDpo) return std::nullopt;
-  return ops::PreferenceOptions{run.loss_type, run.beta, run.label_smoothing};
+  if (!config::row_of(run.objective).learns_preferences()) return std::nullopt;
+  return ops::PreferenceOptions{run.objective, run.loss_type, run.beta, run.label_smoothing, run.simpo_gamma};
 }
 
 // In a batch of the run.

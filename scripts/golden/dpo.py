@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes tests/train/golden/dpo/: what TRL's DPOTrainer makes of a small Llama and a dozen preferences.
+"""Writes tests/train/golden/dpo/: what TRL's DPOTrainer and CPOTrainer make of a small Llama and a dozen preferences.
 
 usage: scripts/golden/dpo.py     needs torch, transformers, trl, peft; written with 2.11, 5.24, 1.16, 0.21.
 
 The model is tests/model/golden/wide_heads, with a tokenizer of single bytes (tokenizer.json). preferences.jsonl has answers of
 several lengths, two of which are cut. expected.json has, for each way of training, what TRL logs of three steps of AdamW of two
 micro-batches: loss, gradient norm, rewards and log-probabilities; with LoRA the adapter is adapter/, whose B is not zero, and the
-reference is the model with that adapter.
+reference is the model with that adapter. SimPO is CPO's loss of that name without a likelihood beside it, whose trainer puts BOS in
+front and cuts prompts: there its tokenizer has no BOS, and nothing is long enough to be cut.
 """
 import json
 import pathlib
@@ -20,6 +21,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from trl import DPOConfig, DPOTrainer
+from trl.experimental.cpo import CPOConfig, CPOTrainer
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BASE = REPOSITORY / "tests/model/golden/wide_heads"
@@ -31,7 +33,12 @@ RUNS = {
     "hinge": dict(loss_type=["hinge"], beta=0.05),
     "ipo": dict(loss_type=["ipo"], beta=0.2),
     "robust": dict(loss_type=["robust"], beta=0.1, label_smoothing=0.2),
+    "exo_pair": dict(loss_type=["exo_pair"], beta=0.1, label_smoothing=1e-3),
+    **{name: dict(loss_type=[name], beta=0.1)
+       for name in ("nca_pair", "bco_pair", "sppo_hard", "apo_zero", "apo_down", "sigmoid_norm")},
 }
+SIMPO = dict(loss_type="simpo", cpo_alpha=0.0, beta=2.0, simpo_gamma=1.0)
+UNCUT = 80
 NAMES = ["loss", "grad_norm", "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins", "logps/chosen",
          "logps/rejected"]
 
@@ -59,13 +66,13 @@ def model_of(name):
     return PeftModel.from_pretrained(model, OUT / "adapter", is_trainable=True) if name.endswith("_lora") else model
 
 
-def measure(name, settings, tokenizer, rows):
+def measure(name, settings, tokenizer, rows, make_config=DPOConfig, make_trainer=DPOTrainer, longest=LONGEST):
     with tempfile.TemporaryDirectory() as folder:
-        config = DPOConfig(output_dir=folder, per_device_train_batch_size=2, gradient_accumulation_steps=2, max_steps=3,
-                           learning_rate=3e-3, lr_scheduler_type="constant", max_length=LONGEST, bf16=False, use_cpu=True,
-                           gradient_checkpointing=False, logging_steps=1, report_to="none", save_strategy="no", seed=1,
-                           train_sampling_strategy="sequential", max_grad_norm=1.0, disable_tqdm=True, **settings)
-        trainer = DPOTrainer(model_of(name), args=config, train_dataset=Dataset.from_list(rows), processing_class=tokenizer)
+        config = make_config(output_dir=folder, per_device_train_batch_size=2, gradient_accumulation_steps=2, max_steps=3,
+                             learning_rate=3e-3, lr_scheduler_type="constant", max_length=longest, bf16=False, use_cpu=True,
+                             gradient_checkpointing=False, logging_steps=1, report_to="none", save_strategy="no", seed=1,
+                             train_sampling_strategy="sequential", max_grad_norm=1.0, disable_tqdm=True, **settings)
+        trainer = make_trainer(model_of(name), args=config, train_dataset=Dataset.from_list(rows), processing_class=tokenizer)
         trainer.train()
     steps = [line for line in trainer.state.log_history if "loss" in line]
     return [{key: step[key] for key in NAMES} for step in steps]
@@ -91,6 +98,9 @@ def main():
     expected = dict(max_length=LONGEST, runs={
         name: dict(settings | dict(loss_type=settings["loss_type"][0]), steps=measure(name, settings, tokenizer, rows))
         for name, settings in RUNS.items()})
+    tokenizer.bos_token = None
+    expected["runs"]["simpo"] = dict(objective="simpo", max_length=UNCUT, **SIMPO, steps=measure(
+        "simpo", SIMPO, tokenizer, rows, CPOConfig, CPOTrainer, UNCUT))
     (OUT / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 

@@ -141,7 +141,7 @@ TEST_F(PreferenceTest, OfMessagesAreWrittenByTheChatTemplate) {
 TEST_F(PreferenceTest, AreRefusedWhereTheyAreNone) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"prompt": "p", "completion": "c"})",
-       "is a line of prompt and completion, but objective: dpo learns preferen"},
+       "is a line of prompt and completion, but the objective learns preferen"},
       {R"({"chosen": "p and a", "rejected": "p and b"})", ":1: is preference data (chosen, rejected) without a prompt"},
       {R"({"prompt": "p", "chosen": "a"})", "has no rejected"},
       {R"({"prompt": "p", "choosen": "a", "rejected": "b"})", "has no chosen"},

@@ -20,17 +20,35 @@ struct Pair {
 double log_sigmoid(double x) { return -std::log1p(std::exp(-x)); }
 
 double formula(const Pair& gains, const PreferenceOptions& options) {
-  const double x = options.beta * (gains.chosen - gains.rejected), share = options.label_smoothing;
+  using enum config::LossType;
+  const double beta = options.beta, share = options.label_smoothing, c = gains.chosen, r = gains.rejected;
+  const double x = beta * (c - r), by_tokens = c / gains.chosen_length - r / gains.rejected_length;
+  const auto sigmoid = [](double of) { return 1 / (1 + std::exp(-of)); };
   switch (options.type) {
-    case config::LossType::kSigmoid:
+    case kSigmoid:
       return -log_sigmoid(x);
-    case config::LossType::kHinge:
+    case kCdpo:
+      return -(1 - share) * log_sigmoid(x) - share * log_sigmoid(-x);
+    case kHinge:
       return std::max(0.0, 1 - x);
-    case config::LossType::kIpo:
-      return std::pow(
-          gains.chosen / gains.chosen_length - gains.rejected / gains.rejected_length - 1 / (2 * options.beta), 2);
-    case config::LossType::kRobust:
+    case kIpo:
+      return std::pow(by_tokens - 1 / (2 * beta), 2);
+    case kRobust:
       return (-(1 - share) * log_sigmoid(x) + share * log_sigmoid(-x)) / (1 - 2 * share);
+    case kExoPair:
+      return sigmoid(x) * std::log(sigmoid(x) / (1 - share)) + sigmoid(-x) * std::log(sigmoid(-x) / share);
+    case kNcaPair:
+      return -log_sigmoid(beta * c) - log_sigmoid(-beta * c) / 2 - log_sigmoid(-beta * r) / 2;
+    case kBcoPair:
+      return -log_sigmoid(beta * c) - log_sigmoid(-beta * r);
+    case kSppoHard:
+      return std::pow(c - 0.5 / beta, 2) + std::pow(r + 0.5 / beta, 2);
+    case kApoZero:
+      return 1 - sigmoid(beta * c) + sigmoid(beta * r);
+    case kApoDown:
+      return sigmoid(beta * c) + 1 - sigmoid(x);
+    case kSigmoidNorm:
+      return -log_sigmoid(beta * by_tokens);
   }
   return NAN;
 }
@@ -52,7 +70,8 @@ double expected(const std::vector<float>& logps, double denominator, const Prefe
 
 TEST(PreferenceLoss, IsItsFormulaWithItsGradient) {
   for (const config::LossTypeRow& row : config::kLossTypes) {
-    const PreferenceOptions options{row.type, 0.3, row.reads_smoothing ? 0.2 : 0};
+    const PreferenceOptions options{config::Objective::kDpo, row.type, 0.3,
+                                    row.smoothing == config::Smoothing::kNone ? 0 : 0.2};
     const at::Tensor logps = tensor(kLogps).requires_grad_();
     const PreferenceLoss result = preference_loss(logps, tensor(kReference), tensor(kLengths), 5, options);
     EXPECT_NEAR(result.loss.item<double>(), expected(kLogps, 5, options), 1e-6) << row.name;
@@ -68,8 +87,21 @@ TEST(PreferenceLoss, IsItsFormulaWithItsGradient) {
   }
 }
 
+TEST(PreferenceLoss, OfSimpoIsByTokenAndWithoutAReference) {
+  const PreferenceOptions options{.objective = config::Objective::kSimpo, .beta = 2, .simpo_gamma = 0.5};
+  const at::Tensor logps = tensor(kLogps).requires_grad_();
+  const PreferenceLoss result = preference_loss(logps, at::full({6}, NAN), tensor(kLengths), 1, options);
+  // By token: -1.5 and -5/3, -20/9 and -2.75, -1.5 and -1.5.
+  const double expected =
+      -log_sigmoid(2 * (5.0 / 3 - 1.5) - 0.5) - log_sigmoid(2 * (2.75 - 20.0 / 9) - 0.5) - log_sigmoid(-0.5);
+  EXPECT_NEAR(result.loss.item<double>(), expected, 1e-6);
+  EXPECT_NEAR(result.numbers_K[2].item<double>(), 2, 0) << "the first of three pairs leads in two";
+  torch::autograd::backward({result.loss}, {});
+  EXPECT_NEAR(logps.grad()[4].item<double>(), -2.0 / 5 / (1 + std::exp(-0.5)), 1e-6);
+}
+
 TEST(PreferenceLoss, ReportsSumsOverPreferences) {
-  const PreferenceOptions options{config::LossType::kSigmoid, 0.5, 0};
+  const PreferenceOptions options{config::Objective::kDpo, config::LossType::kSigmoid, 0.5};
   const at::Tensor numbers =
       preference_loss(tensor(kLogps), tensor(kReference), tensor(kLengths), 1, options).numbers_K;
   // Gains: 1 and -0.5, -1 and 2, 0 and 0, which is no right one.

@@ -348,11 +348,11 @@ std::vector<MatrixRun> memory_matrix(uint64_t seed) {
 
 std::optional<MatrixRun> of_preferences(MatrixRun run) {
   if (run.architecture.encoder || run.config.packing) return std::nullopt;
-  constexpr std::array kTypes = {config::LossType::kSigmoid, config::LossType::kHinge, config::LossType::kIpo,
-                                 config::LossType::kRobust};
   run.config.objective = config::Objective::kDpo;
-  run.config.loss_type =
-      kTypes[static_cast<size_t>(run.config.max_length + run.config.per_device_train_batch_size) % kTypes.size()];
+  const auto drawn = static_cast<size_t>(run.config.max_length + run.config.per_device_train_batch_size);
+  const config::LossTypeRow& loss = config::kLossTypes[drawn % std::size(config::kLossTypes)];
+  run.config.loss_type = loss.type;
+  run.config.label_smoothing = loss.smoothing == config::Smoothing::kMustBe ? 0.1 : 0;
   run.config.lora_dropout = 0;
   run.architecture.router_aux_loss_coef = run.architecture.dropout = 0;
   run.architecture.embedding_dropout = run.architecture.inner_dropout = 0;

@@ -66,11 +66,11 @@ Value draw_qat(Draft& draft) {
 Value draw_objective(Draft& draft) {
   const bool may = draft.run.tokenizer && !draft.encodes() && draft.run.model.value("router_aux_loss_coef", 0.0) == 0;
   if (!may && !draft.rarely()) return maybe(draft, 0.1, {"sft"});
-  return maybe(draft, 0.5, {"dpo", "dpo", "dpo", "sft"});
+  return maybe(draft, 0.5, {"dpo", "dpo", "dpo", "simpo", "simpo", "sft"});
 }
 
 Value draw_format(Draft& draft) {
-  if (draft.dpo()) return maybe(draft, 0.5, {"preference", "preference", "auto"});
+  if (draft.prefers()) return maybe(draft, 0.5, {"preference", "preference", "auto"});
   const bool bytes = draft.run.tokenizer;
   if (!bytes || draft.dice.chance(0.3)) return maybe(draft, 0.6, {"input_ids", "input_ids", "auto"});
   Words formats = {"prompt_completion"};
@@ -91,7 +91,7 @@ Value draw_accumulation(Draft& draft) {
 
 // Two or three train, each of which the program starts; of many only the plan of one is made.
 Value draw_processes(Draft& draft) {
-  if (draft.dpo() && !draft.rarely()) return maybe(draft, 0.05, {"1"});
+  if (draft.prefers() && !draft.rarely()) return maybe(draft, 0.05, {"1"});
   if (draft.reach == Reach::kNear || (!draft.run.planned && draft.run.train.size() < 20))
     return maybe(draft, 0.05, {"1"});
   if (!draft.run.planned) return maybe(draft, 0.2, {"1", "2", "3"});
@@ -191,15 +191,21 @@ const std::vector<KeyDraw>& key_draws() {
       {"objective", draw_objective},
       {"beta",
        [](Draft& draft) {
-         return draft.dpo() ? maybe(draft, 0.5, {"0.01", "0.1", "2"}) : std::nullopt;
+         return draft.prefers() ? maybe(draft, 0.5, {"0.01", "0.1", "2"}) : std::nullopt;
+       }},
+      {"simpo_gamma",
+       [](Draft& draft) {
+         return draft.is("objective", "simpo") ? maybe(draft, 0.5, {"0", "0.5", "1.4"}) : std::nullopt;
        }},
       {"loss_type",
        [](Draft& draft) {
-         return draft.dpo() ? maybe(draft, 0.7, {"sigmoid", "hinge", "ipo", "robust"}) : std::nullopt;
+         return draft.dpo() ? maybe(draft, 0.8, words_of(*config::find_key("loss_type"))) : std::nullopt;
        }},
       {"label_smoothing",
        [](Draft& draft) {
-         return draft.is("loss_type", "robust") ? maybe(draft, 0.8, {"0", "0.1", "0.4"}) : std::nullopt;
+         if (draft.is("loss_type", "exo_pair")) return maybe(draft, 1, {"0.001", "0.3"});
+         const bool reads = draft.is("loss_type", "robust") || draft.is("loss_type", "cdpo");
+         return reads ? maybe(draft, 0.8, {"0", "0.1", "0.4"}) : std::nullopt;
        }},
       {"optim",
        [](Draft& draft) {
@@ -279,7 +285,7 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"lora_dropout",
        [](Draft& draft) {
-         const bool may = draft.lora() && draft.is("qat", "none") && (!draft.dpo() || draft.rarely());
+         const bool may = draft.lora() && draft.is("qat", "none") && (!draft.prefers() || draft.rarely());
          return may ? maybe(draft, 0.3, {"0.1", "0.5"}) : std::nullopt;
        }},
       {"use_rslora", [](Draft& draft) { return flag(draft, 0.3, draft.lora()); }},
@@ -301,7 +307,9 @@ const std::vector<KeyDraw>& key_draws() {
          return maybe(draft, 0.6, {"0", "1", "5", "40", std::to_string(draft.longest)});
        }},
       {"packing",
-       [](Draft& draft) { return flag(draft, 0.2, (!draft.attends_by_scores() && !draft.dpo()) || draft.rarely()); }},
+       [](Draft& draft) {
+         return flag(draft, 0.2, (!draft.attends_by_scores() && !draft.prefers()) || draft.rarely());
+       }},
       {"pad_to_multiple_of",
        [](Draft& draft) {
          if (draft.is("packing", "true")) return Value();
@@ -309,15 +317,15 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"cuda_graphs",
        [](Draft& draft) {
-         const bool differs =
-             draft.is("packing", "true") || draft.encodes() || draft.has_experts() || draft.of_several() || draft.dpo();
+         const bool differs = draft.is("packing", "true") || draft.encodes() || draft.has_experts() ||
+                              draft.of_several() || draft.prefers();
          return flag(draft, 0.3, draft.on_gpu() && (!differs || draft.rarely()));
        }},
       {"shuffle",
        [](Draft& draft) { return draft.dice.chance(0.25) ? Value(text_of(draft.dice.chance(0.1))) : std::nullopt; }},
       {"group_by_length",
        [](Draft& draft) {
-         const bool may = !draft.is("packing", "true") && !draft.is("shuffle", "false") && !draft.dpo();
+         const bool may = !draft.is("packing", "true") && !draft.is("shuffle", "false") && !draft.prefers();
          return flag(draft, 0.25, may || draft.rarely());
        }},
       {"completion_only_loss",

@@ -25,6 +25,7 @@ struct Draft {
   bool is(const std::string& key, std::string_view word) const { return run.is(key, word); }
   bool lora() const { return is("method", "lora"); }
   bool dpo() const { return is("objective", "dpo"); }
+  bool prefers() const { return dpo() || is("objective", "simpo"); }
   bool is_granite() const { return run.model.value("model_type", "") == "granitemoe"; }
   bool has_experts() const { return run.model.contains("num_experts_per_tok"); }
   bool encodes() const { return run.encodes(); }

@@ -110,7 +110,7 @@ Json preference_of(const Sample& sample, Dice& dice) {
 // Of about as many tokens as the sample says, what the format writes between included.
 Json line_of(const RandomRun& run, const Sample& sample, Dice& dice) {
   const std::string& format = run.value("dataset_format");
-  if (run.is("objective", "dpo")) return preference_of(sample, dice);
+  if (run.is("objective", "dpo") || run.is("objective", "simpo")) return preference_of(sample, dice);
   const bool is_pair = format == "prompt_completion" || format == "alpaca" || format == "input_ids" || format == "auto";
   if (run.encodes() && is_pair) return pair_of(run, sample, dice);
   const int64_t ours = sample.length - written_around(format);

@@ -61,7 +61,7 @@ class Minimiser {
              run.tokenizer = false;
              run.added_tokens = 0;
              for (const char* key : {"dataset_format", "completion_only_loss", "assistant_only_loss", "objective",
-                                     "beta", "loss_type", "label_smoothing"})
+                                     "beta", "loss_type", "label_smoothing", "simpo_gamma"})
                run.keys.erase(key);
            }) ||
            changed;

@@ -56,6 +56,7 @@ constexpr Row kRows[] = {
     {"lora_r", MemoryKey::kQuestion},
     {"max_length", MemoryKey::kQuestion},
     {"loss_type", MemoryKey::kQuestion},
+    {"simpo_gamma", MemoryKey::kQuestion},
     {"max_steps", MemoryKey::kQuestion},
     {"max_target_length", MemoryKey::kQuestion},
     {"memory_budget", MemoryKey::kQuestion},
