@@ -40,8 +40,8 @@ void take_and_give_back(int64_t bytes);
 
 // What is taken for x [m, k] times y [k, n], or a batch of them, both of a type of 16 bits with these strides, with as
 // many threads as LibTorch uses: the kernel is asked, oneDNN's or fathom's own, through the operator. 0 where LibTorch
-// multiplies by itself. Throws Error where the process lacks the address space to ask. With AMX, and in FP16 with
-// AVX512_FP16, where fewer tokens may take more: the most of this product and of those in its place in smaller batches.
+// multiplies by itself. Throws Error where the process lacks the address space to ask. Fewer tokens or matrices may
+// take more: it is the most of this product and of those in its place in smaller batches.
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;

@@ -228,12 +228,14 @@ int64_t ask_lengths(const MatrixProduct& product) {
   if (blocks_depend_on_every_side(product.type)) {
     for (const MatrixProduct& smaller : of_smaller_batches(product)) most = std::max(most, ask(smaller));
   }
-  // Rows are cut into equal blocks of at most kMostRows for each thread, so a product of fewer rows may have larger
-  // blocks: that of the most rows which fill theirs bounds the smaller batches of a run, too. A matrix alone that is
-  // transposed is a gradient's, and its rows are the outputs of a layer: the same in every batch.
+  // Rows are shared out among all threads, or among a part of them where columns are too, and cut into equal blocks of
+  // at most kMostRows, so a product of fewer rows may have larger blocks: that of the most rows which fill theirs
+  // bounds the smaller batches of a run, too. A matrix alone that is transposed is a gradient's, and its rows are the
+  // outputs of a layer: the same in every batch.
   if (product.x_transposed && product.batch == 0) return most;
-  for (const int64_t rows : {kMostRows, kMostRows * at::get_num_threads()}) {
-    if (product.m <= rows || product.m % rows == 0) continue;
+  for (int64_t shares = 1; shares <= at::get_num_threads(); ++shares) {
+    const int64_t rows = kMostRows * shares;
+    if (at::get_num_threads() % shares != 0 || product.m <= rows || product.m % rows == 0) continue;
     MatrixProduct full = product;
     full.m = product.m / rows * rows;
     most = std::max(most, ask(full));
@@ -241,11 +243,27 @@ int64_t ask_lengths(const MatrixProduct& product) {
   return most;
 }
 
-// Of fewer matrices each is cut for more threads, if there are no more matrices than these.
+// The most threads among which so many matrices, or fewer, can be shared out whole.
+int64_t shares_of_matrices(int64_t batch) {
+  const int64_t threads = at::get_num_threads();
+  int64_t shares = std::min(batch, threads);
+  while (threads % shares != 0) --shares;
+  return shares;
+}
+
+// Where the number of matrices is no multiple of the threads', several threads have parts of one, and buffers are of a
+// part: those of fewer matrices, which threads have whole, are larger. With AMX, of fewer matrices each is cut for more
+// threads, if there are no more matrices than these.
 int64_t ask_layout(MatrixProduct product) {
+  const int64_t threads = at::get_num_threads(), fewest = std::min(product.batch, threads + 1);
+  std::vector<int64_t> fewer;
+  if (product.batch % threads != 0) fewer.push_back(shares_of_matrices(product.batch));
+  for (int64_t matrices = 1; matrices < fewest && blocks_depend_on_every_side(product.type); matrices *= 2) {
+    fewer.push_back(matrices);
+  }
   int64_t most = ask_lengths(product);
-  const int64_t fewest = std::min<int64_t>(product.batch, at::get_num_threads() + 1);
-  for (product.batch = 1; product.batch < fewest && blocks_depend_on_every_side(product.type); product.batch *= 2) {
+  for (const int64_t matrices : fewer) {
+    product.batch = matrices;
     most = std::max(most, ask_lengths(product));
   }
   return most;

@@ -95,7 +95,7 @@ TEST(KernelScratch, OfAProductIsWhatOneDnnTakes) {
                                                                             {1, 199, 60, 137},
                                                                             {1, 74, 1100, 72},
                                                                             {6, 33, 8, 33},
-                                                                            {3, 101, 101, 20}}) {
+                                                                            {6, 101, 101, 20}}) {
       for (const int layout : {0, 1, 2, 3}) {
         const bool x_transposed = (layout & 1) != 0, y_transposed = (layout & 2) != 0;
         const at::Tensor x = matrices(batch, m, k, x_transposed), y = matrices(batch, k, n, y_transposed);
@@ -112,13 +112,35 @@ TEST(KernelScratch, OfAProductIsWhatOneDnnTakes) {
 
 TEST(KernelScratch, OfALargeProductBoundsThoseOfFewerRows) {
   if (!kernel_scratch_was_measured_here()) GTEST_SKIP() << kNotMeasured;
-  const Threads threads(1);
   ledger::install_cpu();
-  const int64_t predicted = matrix_product_scratch_bytes({0, 300, 64, 128, false, false});
-  const at::Tensor y = matrices(1, 64, 128, false);
-  for (const int64_t rows : {300, 290, 257, 256, 255, 200}) {
-    const at::Tensor x = matrices(1, rows, 64, false);
-    EXPECT_GE(predicted, measured([&] { at::mm(x, y); })) << rows;
+  for (const auto& [count, most, k, n] : std::vector<std::array<int64_t, 4>>{{1, 300, 64, 128}, {4, 840, 144, 334}}) {
+    const Threads threads(static_cast<int>(count));
+    const int64_t predicted = matrix_product_scratch_bytes({0, most, k, n, false, true});
+    const at::Tensor y = matrices(1, k, n, true);
+    for (const int64_t rows : {most, most - 10, most * 3 / 5, int64_t{512}, int64_t{257}, int64_t{256}, int64_t{200}}) {
+      if (rows > most) continue;
+      const at::Tensor x = matrices(1, rows, k, false);
+      EXPECT_GE(predicted, measured([&] { at::mm(x, y); })) << rows << " rows, " << count << " threads";
+    }
+  }
+}
+
+// As attention by its formula multiplies them: of three rows, of which two threads share the ninth matrix, and of two.
+TEST(KernelScratch, OfManyMatricesBoundsThatOfFewer) {
+  if (!kernel_scratch_was_measured_here()) GTEST_SKIP() << kNotMeasured;
+  ledger::install_cpu();
+  for (const int count : {2, 3, 4}) {
+    const Threads threads(count);
+    const int64_t of_keys = matrix_product_scratch_bytes({9, 260, 520, 32, true, false});
+    const int64_t of_scores = matrix_product_scratch_bytes({9, 260, 32, 260, false, true});
+    for (const int64_t fewer : {1, 2, 3, 4, 6, 8, 9}) {
+      for (const int64_t keys : {101, 197, 260}) {
+        const at::Tensor pairs = matrices(fewer, keys, 2 * keys, true), queries = matrices(fewer, 2 * keys, 32, false);
+        EXPECT_GE(of_keys, measured([&] { at::matmul(pairs, queries); })) << fewer << " of " << keys << " keys";
+        const at::Tensor some = matrices(fewer, keys, 32, false), turned = matrices(fewer, 32, keys, true);
+        EXPECT_GE(of_scores, measured([&] { at::matmul(some, turned); })) << fewer << " of " << keys << " keys";
+      }
+    }
   }
 }
 
