@@ -30,6 +30,7 @@ struct Footprint {
   std::vector<Tensors> forward;   // while it runs, its inputs and its output included: one moment after the other
   std::vector<Tensors> backward;  // likewise, beside what is kept, the gradients of output and inputs included
   Work forward_work = {}, backward_work = {};
+  std::vector<Tensors> before_gradients = {};  // moments of the backward pass that come before gradients of weights
 };
 
 // Throws Error where the sum leaves int64.

@@ -74,6 +74,7 @@ Footprint logprobs_footprint(const StepSizes& step, const HeadSizes& sizes, int6
   const int64_t chunk = loss_chunk_rows(sizes.rows, sizes.largest_chunk, all, bytes, !sizes.trained, step.cuda);
   const Product rows = {{sizes.rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}};
   const Bytes input = {"input of the head", kKept, rows};
+  const Bytes of_input = {"gradient of the input", kLogits, rows};
   const Bytes of_rows = {"log-probabilities", kLogits, {{sizes.rows, "rows"}, {4, "bytes"}}};
   const Bytes of_gradients = {"gradients of log-probabilities and of losses, and those",
                               kLogits,
@@ -91,11 +92,15 @@ Footprint logprobs_footprint(const StepSizes& step, const HeadSizes& sizes, int6
   loss.push_back(of_rows);
   backward.push_back(of_gradients);
   if (sizes.capped) backward.push_back({"tanh of logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}});
-  if (sizes.input_needs_gradient) backward.push_back({"gradient of the input", kLogits, rows});
+  if (sizes.input_needs_gradient) backward.push_back(of_input);
   const bool sums_wider = bytes == 2 && (step.stored_bytes == 4 || chunk < sizes.rows);
+  Tensors rounded;  // the sum of several chunks, once the last logits are gone
   if (sizes.trained && sums_wider && step.stored_bytes == 2) {
-    backward.push_back(
+    rounded.push_back(
         {"sum for the head's gradient", kLogits, {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {4, "bytes"}}});
+    backward.push_back(rounded.front());
+    rounded.push_back(of_gradients);
+    if (sizes.input_needs_gradient) rounded.push_back(of_input);
   }
   if (!step.cuda && sizes.trained && sums_wider && chunk > 0) {
     const int64_t part = head_gradient_rows(all, sizes.width, bytes);
@@ -111,11 +116,11 @@ Footprint logprobs_footprint(const StepSizes& step, const HeadSizes& sizes, int6
   const int64_t scores = value_of({{sizes.rows, ""}, {all, ""}, {bytes, ""}});
   footprint.forward_work = {value_of({{2, ""}, {sizes.rows, ""}, {weights, ""}}), scores};
   if (!sizes.gradients) return footprint;
+  if (!rounded.empty()) footprint.before_gradients.push_back(std::exchange(backward, std::move(rounded)));
   footprint.backward.push_back(std::move(backward));
   if (sizes.rows < step.tokens && sizes.input_needs_gradient) {
     footprint.backward.push_back(
-        {{"gradient of the input", kLogits, rows},
-         {"gradient of the last norm's output", kGradientSource, step.wide(sizes.width, bytes)}});
+        {of_input, {"gradient of the last norm's output", kGradientSource, step.wide(sizes.width, bytes)}});
   }
   const int64_t products = 1 + (sizes.trained ? 1 : 0) + (sizes.input_needs_gradient ? 1 : 0);
   footprint.backward_work = {value_of({{2 * products, ""}, {sizes.rows, ""}, {weights, ""}}), 2 * scores};

@@ -15,6 +15,8 @@ struct LinearSizes {
   bool trained = false, adapted = false;
   bool makes_input_again = false;                          // in the backward pass, instead of keeping it
   bool input_is_made = false;                              // again, by who went backward before, and stays
+  bool rounds_input_again = false;                         // with fake_codes, as it was rounded in the forward pass
+  bool rounds_what_is_kept = false;                        // then, and not what is made again
   bool met_by_gate = false;                                // the input, with the gradients of gate and up
   bool input_is_kept = false;                              // by what made it, when the layer runs forward
   bool input_needs_gradient = true;                        // not of the first layer over a frozen embedding
@@ -28,5 +30,8 @@ struct LinearSizes {
 Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes);
 // Of one with fake_codes.
 Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& sizes);
+// What linear layers with fake_codes read, rounded to codes of INT8 (ops::fake_quantize_tokens): what it becomes,
+// beside what it was.
+Tensors rounded_input(const StepSizes& step, int64_t width);
 
 }  // namespace fathom::footprint

@@ -75,6 +75,17 @@ void set_parallel(plan::testing::MatrixRun& run) {
   run.architecture.centred_norms = run.architecture.layers.front().parallel = true;
 }
 
+// Weights and what they multiply, in groups of 32 numbers.
+void round_inputs(plan::testing::MatrixRun& run) {
+  run.config.qat = config::Qat::kInt4;
+  run.config.qat_activations = config::QatActivations::kInt8;
+  run.architecture.hidden_size = 64;
+  arch::LayerSpec& layer = run.architecture.layers.front();
+  layer.attention().heads = layer.attention().key_value_heads = 4;
+  layer.attention().head_dim = layer.attention().rotary->width = 16;
+  layer.feed_forward.width = 256;
+}
+
 void set_norms_after(plan::testing::MatrixRun& run) {
   run.architecture.family = "Olmo2ForCausalLM";
   run.architecture.layers.front().norms = arch::NormPlacement::kAfter;
@@ -229,15 +240,33 @@ const std::vector<Case>& cases() {
       {"rounded_inputs_that_no_gradient_reaches",
        [](Run& run) {
          set_norms_after(run);
+         round_inputs(run);
          train_adapters(run.config, {"o_proj", "down_proj"});
-         run.config.qat = config::Qat::kInt4;
-         run.config.qat_activations = config::QatActivations::kInt8;
          run.config.gradient_checkpointing = true;
-         run.architecture.hidden_size = 64;
+       }},
+      {"an_evaluation_that_rounds_inputs",
+       [](Run& run) {
+         round_inputs(run);
+         evaluate(run, schedule::whole_batch(5, 101));
+       }},
+      {"an_input_that_is_rounded_once_more",
+       [](Run& run) {
+         round_inputs(run);
+         run.architecture.family = "Phi3ForCausalLM";
+         run.architecture.hidden_size = 512;
          arch::LayerSpec& layer = run.architecture.layers.front();
-         layer.attention().heads = layer.attention().key_value_heads = 4;
-         layer.attention().head_dim = layer.attention().rotary->width = 16;
-         layer.feed_forward.width = 256;
+         layer.attention().heads = layer.attention().key_value_heads = 2;
+         layer.attention().fused = layer.feed_forward.fused = true;
+         layer.feed_forward.width = 128;
+         run.steps = {{schedule::whole_batch(20, 101)}};
+       }},
+      {"a_sum_that_becomes_the_gradient_of_the_head",
+       [](Run& run) {
+         run.config.dtype = DType::kBF16;
+         run.config.loss_chunk_size = 101;
+         run.architecture.vocab_size = 4001;
+         run.steps = {{schedule::whole_batch(2, 101)}};
+         run = plan::testing::of_preferences(std::move(run)).value();
        }},
       {"outputs_of_heads_that_share_keys",
        [](Run& run) {

@@ -1,7 +1,7 @@
 // Plays every run of the memory matrix on the CPU, for scripts/campaigns/memory_matrix: on stdout a JSON object that
-// names LibTorch and its instruction set, then one per run. With --seed N the runs of another design; with --estimates,
-// in place of JSON, how far the analytic estimate of each is off the dry run, which alone is played; with --peaks PLACE
-// what both have at the peak of one run.
+// names LibTorch and its instruction set, then one per run. With --seed N the runs of another design; with
+// --preferences of preferences those that can be; with --estimates, in place of JSON, how far the analytic estimate of
+// each is off the dry run, which alone is played; with --peaks PLACE what both have at the peak of one run.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
@@ -109,7 +109,7 @@ void print_peaks(const plan::testing::MatrixRun& run) {
 
 struct Arguments {
   uint64_t seed = plan::testing::kMatrixSeed;
-  bool estimates = false;
+  bool estimates = false, preferences = false;
   std::optional<size_t> peaks;  // the place of a run
 };
 
@@ -121,26 +121,29 @@ Arguments arguments_of(const std::vector<std::string>& words) {
       arguments.seed = value();
     } else if (words[i] == "--estimates") {
       arguments.estimates = true;
+    } else if (words[i] == "--preferences") {
+      arguments.preferences = true;
     } else if (words[i] == "--peaks") {
       arguments.peaks = value();
     } else {
-      throw std::invalid_argument("usage: memory_matrix [--seed N] [--estimates | --peaks PLACE]");
+      throw std::invalid_argument("usage: memory_matrix [--seed N] [--preferences] [--estimates | --peaks PLACE]");
     }
   }
   return arguments;
 }
 
 void play_matrix(const Arguments& arguments) {
-  const auto runs = plan::testing::memory_matrix(arguments.seed);
-  if (arguments.peaks) return print_peaks(runs.at(*arguments.peaks));
-  if (arguments.estimates) {
-    for (const plan::testing::MatrixRun& run : runs) print_estimate(run);
-    return;
-  }
   const auto levels = plan::testing::matrix_levels(arguments.seed);
+  const auto plain = plan::testing::memory_matrix(arguments.seed);
+  std::vector<std::optional<plan::testing::MatrixRun>> runs(plain.begin(), plain.end());
+  if (arguments.preferences) std::transform(plain.begin(), plain.end(), runs.begin(), plan::testing::of_preferences);
+  if (arguments.peaks) return print_peaks(runs.at(*arguments.peaks).value());
   const Json software = {{"libtorch", TORCH_VERSION}, {"instruction_set", at::get_cpu_capability()}};
-  std::cout << software.dump() << std::endl;
-  for (size_t i = 0; i < runs.size(); ++i) std::cout << row_of(runs[i], levels[i]).dump() << std::endl;
+  if (!arguments.estimates) std::cout << software.dump() << std::endl;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i]) continue;
+    arguments.estimates ? print_estimate(*runs[i]) : void(std::cout << row_of(*runs[i], levels[i]).dump() << std::endl);
+  }
 }
 
 }  // namespace

@@ -171,14 +171,17 @@ class Walk {
     const size_t copies = kept_.size(), made = made_.size();
     if (checkpoints_) hold_copies(batch, layers);
     std::vector<Alive>& its = batch.head_waits && !shares_.empty() ? graph_ : gradients();  // waits for the embedding's
-    for (const Tensors& moment : batch.head.footprint.forward) {
-      if (&moment == &batch.head.footprint.forward.back()) hold(its, batch.head.gradients, 0);
+    const footprint::Footprint& head = batch.head.footprint;
+    const bool late = batch.head.makes_gradients_late, adds = later && !batch.head_waits;
+    for (const Tensors& moment : head.forward) {
+      if (!late && &moment == &head.forward.back()) hold(its, batch.head.gradients, 0);
       instant({"forward pass", "the loss"}, {&moment});
     }
-    const bool adds = later && !batch.head_waits;
-    if (adds && !batch.head.makes_gradients_late) release(made_, made);
+    if (adds && !late) release(made_, made);
     release(kept_, copies);
-    for (const Tensors& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
+    for (const Tensors& moment : head.before_gradients) instant({"backward pass", "the loss"}, {&moment});
+    if (late) hold(its, batch.head.gradients, 0);
+    for (const Tensors& moment : head.backward) instant({"backward pass", "the loss"}, {&moment});
     if (adds) release(made_, made);
     end();  // of the head
     const Beside last{.of_input = &batch.stack_of(layers).stream_gradient};
@@ -223,10 +226,7 @@ class Walk {
   void forward_once(const BatchOperators& batch, int64_t layer) {
     const size_t before = kept_.size();
     hold_copies(batch, layer - 1);
-    for (const Operator& each : batch.of_layer(layer)) {
-      hold_copies(each, layer);
-      forward(each, layer, {});
-    }
+    for (const Operator& each : batch.of_layer(layer)) hold_copies(each, layer), forward(each, layer, {});
     release(kept_, before);
   }
   void forward_again(const BatchOperators& batch, int64_t layer) {
@@ -246,11 +246,12 @@ class Walk {
   // goes_on: the next operator's gradients are made by the same function.
   void backward(const Operator& each, int64_t layer, const Beside& beside, bool later, bool goes_on = false) {
     const size_t made = made_.size();
+    const Place place = {"backward pass", each.part, layer};
+    for (const Tensors& moment : each.footprint.before_gradients) instant_beside(place, &moment, each, beside, {});
     if (!later) hold(gradients(), each.gradients, layer);
     const Tensors *added = later ? &each.gradients : nullptr, *added_with = later ? &each.made_with : nullptr;
-    for (const Tensors& moment : each.footprint.backward) {
-      instant_beside({"backward pass", each.part, layer}, &moment, each, beside, {added, added_with});
-    }
+    for (const Tensors& moment : each.footprint.backward)
+      instant_beside(place, &moment, each, beside, {added, added_with});
     end();
     goes_on ? void(not_updated_ = made) : update(each, made, layer, beside);
   }
@@ -270,9 +271,8 @@ class Walk {
   // Autocast's copies of trained weights, which stay until a forward pass ends, whatever else is kept; of shared ones
   // none are kept.
   void hold_copies(const Operator& each, int64_t layer) {
-    if (!shares_.empty()) return;
     for (const Bytes& kept : each.footprint.kept)
-      if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
+      if (shares_.empty() && kept.component == Component::kFunctionality) hold(kept_, kept, layer);
   }
   void hold_copies(const BatchOperators& batch, int64_t last_layer) {
     for (int64_t layer = 1; layer <= last_layer; ++layer)
@@ -293,18 +293,16 @@ class Walk {
       const Tensors* sources = holds_sources ? &batch.embedded_sources : nullptr;
       for (const Operator& each : batch.of_layer(layer)) {
         hold_copies(each, layer);
-        for (const Tensors& moment : each.footprint.forward) {
+        for (const Tensors& moment : each.footprint.forward)
           instant({pass, each.part, layer}, {&moment, &stack.checkpoint, &stack.read, &of_other, sources});
-        }
       }
       if (!encodes) hold(kept_, batch.source_values, layer);
     }
     const Tensors *stream = answers ? &batch.decoder.checkpoint : nullptr,
                   *encoded = answers ? &batch.encoded : nullptr;
     gather(std::ssize(batch.layers) + 1, 0);
-    for (const Tensors& moment : batch.head.footprint.forward) {
+    for (const Tensors& moment : batch.head.footprint.forward)
       instant({pass, batch.head.part}, {&moment, stream, encoded});
-    }
     release(gathered_, 0);
     release(kept_, before);
   }

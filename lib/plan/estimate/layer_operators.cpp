@@ -40,6 +40,7 @@ class LayerOperators {
         readers_(subject, program_),
         by_scores_(arch::attends_by_scores(subject.run.architecture, subject.gradients)),
         fake_codes_(subject.run.settings.fake_scheme),
+        rounds_(subject.run.config.qat_activations == config::QatActivations::kInt8),
         values_(program_.values.size()) {
     values_[LayerProgram::kStream].needs_gradient = subject.input_needs_gradient;
     values_[LayerProgram::kSource].needs_gradient = subject.source_needs_gradient;
@@ -49,7 +50,7 @@ class LayerOperators {
     for (number_ = 0; number_ < program_.steps.size(); ++number_) {
       const Step& step = program_.steps[number_];
       const bool begins = number_ == 0 || program_.steps[number_ - 1].branch != step.branch;
-      if (begins) part_ = first_part(step.branch);
+      if (begins) part_ = readers_.of_input(step.branch);
       const size_t before = operators_.size();
       take_step(step);
       for (size_t i = before; i < operators_.size(); ++i) add_what_is_there(operators_[i], step);
@@ -93,9 +94,8 @@ class LayerOperators {
       case StepKind::kExperts:
         return experts(step);
       case StepKind::kDrop:
-        return drop(step, part_);
       case StepKind::kDropInside:
-        return drop(step, "dropout");
+        return drop(step, step.kind == StepKind::kDrop ? part_ : "dropout");
       case StepKind::kScale:
         return push_simple(step, footprint::scale_footprint(step_, numbers_of(step.makes.front())));
       case StepKind::kAdd:
@@ -107,6 +107,7 @@ class LayerOperators {
     const size_t stream = step.reads.front(), x = step.makes.front();
     push(footprint::norm_footprint(step_, numbers_of(x), subject_.run.architecture.centred_norms),
          gradients_of(subject_.rows, step.module));
+    round(x);
     const bool needs = known(stream).needs_gradient || !operators_.back().gradients.empty();
     known(x) = {needs, !needs && readers_.keep(x), /*made_again=*/needs};
     operators_.back().keeps_stream = known(stream).is_kept = needs;
@@ -115,14 +116,15 @@ class LayerOperators {
     operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(wide(x));
   }
 
-  // As it is, or cast; where nobody asks for its gradient, what rounds it keeps the rounded.
+  // As it is, or cast; what rounds it keeps that, or where nobody asks for its gradient the rounded.
   void read(const Step& step) {
     const size_t stream = step.reads.front(), x = step.makes.front();
-    known(x) = {known(stream).needs_gradient, readers_.keep(x)};
-    if (!known(x).is_kept) return;
+    const bool needs = known(stream).needs_gradient, rounds_again = rounds_ && needs;
+    known(x) = {needs, readers_.keep(x) && !rounds_again, /*made_again=*/rounds_again};
+    if (!readers_.keep(x)) return;
     push({kept_alone(x, "residual stream, read by projections"), {}, {}});
-    operators_.back().keeps_stream = known(stream).is_kept =
-        is_stream_itself(x) || (!step_.casts() && known(x).needs_gradient);
+    round(x);
+    operators_.back().keeps_stream = known(stream).is_kept = is_stream_itself(x) || (!step_.casts() && needs);
   }
 
   void linear(const Step& step) {
@@ -132,9 +134,13 @@ class LayerOperators {
     sizes.adds_to_gradient = !fake_codes_ && step.sharing.back() != number_;
     sizes.met_by_gate = its.needs_gradient && meets_gate(x);
     sizes.input_is_made = stays_made(x);
+    sizes.rounds_input_again = rounds_ && sizes.makes_input_again && step.sharing.back() == number_;
     push(footprint::linear_footprint(step_of(x), sizes), gradients_of(subject_.rows, step.module));
     Operator& operator_ = operators_.back();
-    if (casts_input(step)) operator_.footprint.forward.front().push_back(cast_input(x));
+    if (readers_.cast_before(step, number_)) {
+      operator_.footprint.forward.front().push_back(
+          {"adapters' input, cast", kLayer, step_of(x).wide(numbers_of(x), step_.adapter_bytes)});
+    }
     if (x == LayerProgram::kSource) {
       if (step.sharing.front() == number_) {
         for (Operator& each : operators_) each.follows_source = true;
@@ -218,10 +224,9 @@ class LayerOperators {
     const size_t read = step.reads.front(), made = step.makes.front();
     known(made) = known(read);
     if (!subject_.gradients) return;
-    const char* behind = std::exchange(part_, part);
     push(footprint::dropout_footprint(step_, numbers_of(made)));
-    part_ = behind;
     Operator& each = operators_.back();
+    each.part = part;
     each.lasting = std::exchange(each.footprint.kept, kept_alone(made, "what is left by dropout"));
     known(made) = {known(read).needs_gradient, !each.footprint.kept.empty()};
   }
@@ -269,6 +274,15 @@ class LayerOperators {
     known(made) = {needs, !needs && readers_.keep(made), /*made_again=*/needs};
     if (!needs) keep_output_alone(footprint, made, output);
     push(std::move(footprint), std::move(gradients));
+    round(made);
+  }
+  // Of the operator that made the value, as linear layers read it: the last moment of its forward pass.
+  void round(size_t made) {
+    if (!rounds_) return;
+    std::vector<Tensors>& forward = operators_.back().footprint.forward;
+    Tensors moment = forward.empty() ? Tensors() : forward.back();
+    for (footprint::Bytes& each : footprint::rounded_input(step_, numbers_of(made))) moment.push_back(each);
+    forward.push_back(std::move(moment));
   }
   // Of what nobody runs backward.
   void keep_output_alone(footprint::Footprint& footprint, size_t made, const char* output) const {
@@ -277,16 +291,16 @@ class LayerOperators {
   }
 
   // Beside an operator of a step: forward the values that were made before and are read after it, but those that are
-  // kept, and the stream that a sum is added to; backward the gradients of such values, which who reads them after has
-  // made. The stream's is not the layer's.
+  // kept, the stream that a sum is added to, and what the step itself rounds; backward the gradients of such values,
+  // which who reads them after has made. The stream's is not the layer's.
   void add_what_is_there(Operator& each, const Step& step) const {
     for (size_t value = 0; value < values_.size(); ++value) {
       const arch::Value& its = program_.values[value];
       const bool given = program_.is_given(value), was_made = given || its.made_by < number_;
       const bool is_read_later = was_made && its.last_read_by != arch::Value::kNone && its.last_read_by > number_;
       const bool reads = std::find(step.reads.begin(), step.reads.end(), value) != step.reads.end();
-      const bool is_sum = reads && step.kind == StepKind::kAdd && is_stream(value);
-      if (!given && !is_stream_itself(value) && (is_sum || (is_read_later && !reads)) &&
+      const bool stays = reads && (step.kind == StepKind::kAdd ? is_stream(value) : readers_.round(value));
+      if (!given && !is_stream_itself(value) && (stays || (is_read_later && !reads)) &&
           !(subject_.gradients && known(value).is_kept)) {
         for (Tensors& moment : each.footprint.forward) moment.push_back(alive(value));
       }
@@ -320,10 +334,7 @@ class LayerOperators {
     return !program_.is_given(value) && program_.steps[program_.values[value].made_by].kind == kind;
   }
   bool is_stream(size_t value) const { return value == LayerProgram::kStream || made_by(value, StepKind::kAdd); }
-  bool is_stream_itself(size_t value) const {
-    const bool rounds = subject_.run.config.qat_activations == config::QatActivations::kInt8;
-    return made_by(value, StepKind::kRead) && !step_.casts() && !rounds;
-  }
+  bool is_stream_itself(size_t value) const { return made_by(value, StepKind::kRead) && !step_.casts() && !rounds_; }
   bool is_input_of_branch(size_t value) const {
     return made_by(value, StepKind::kNorm) || made_by(value, StepKind::kRead);
   }
@@ -342,19 +353,12 @@ class LayerOperators {
     return {what, footprint::kGradientSource, wide(value)};
   }
 
-  bool stays_made(size_t value) const { return known(value).made_again && readers_.want_still(value, number_); }
+  bool stays_made(size_t value) const {
+    const bool is_cast = known(value).is_kept && readers_.bytes_made_again(value) != step_.compute_bytes;
+    return (known(value).made_again || is_cast) && readers_.want_still(value, number_);
+  }
   Tensors kept_alone(size_t value, const char* what) const {
     return readers_.keep(value) ? Tensors{{what, kLayer, wide(value)}} : Tensors();
-  }
-  // Whether a projection before this one has cast what both read to the type of adapters.
-  bool casts_input(const Step& step) const {
-    if (step_.adapter_bytes == step_.compute_bytes || fake_codes_) return false;
-    return std::any_of(step.sharing.begin(), step.sharing.end(), [&](size_t number) {
-      return number < number_ && sizes_of(program_.steps[number].module).adapted;
-    });
-  }
-  footprint::Bytes cast_input(size_t value) const {
-    return {"adapters' input, cast", kLayer, step_of(value).wide(numbers_of(value), step_.adapter_bytes)};
   }
   // Whether the kernel that makes the gradients of gate and up makes their product again, too.
   bool meets_gate(size_t value) const {
@@ -364,19 +368,13 @@ class LayerOperators {
 
   // Of a linear layer that reads the value.
   footprint::LinearSizes reader_of(size_t value, std::string_view module) const {
-    footprint::LinearSizes sizes = sizes_of(module);
-    sizes.makes_input_again = known(value).made_again;
-    sizes.input_is_kept = is_stream_itself(value) || (subject_.gradients && known(value).is_kept);
+    footprint::LinearSizes sizes = linear_sizes(subject_, module);
+    sizes.makes_input_again = known(value).made_again || readers_.round(value);
+    sizes.input_is_kept =
+        is_stream_itself(value) || (subject_.gradients && known(value).is_kept && !readers_.round(value));
+    sizes.rounds_what_is_kept = readers_.round(value) || made_by(value, StepKind::kRead);
     sizes.input_needs_gradient = known(value).needs_gradient;
     return sizes;
-  }
-  footprint::LinearSizes sizes_of(std::string_view module) const { return linear_sizes(subject_, module); }
-
-  const char* first_part(Branch branch) const {
-    if (branch == Branch::kMixer) return spec_.attends() ? "queries, keys and values" : "a convolution's parts";
-    if (branch == Branch::kSource) return "queries, and a source's keys and values";
-    if (spec_.feed_forward.experts) return "the router";
-    return spec_.feed_forward.gated ? "gate and up" : "the up projection";
   }
 
   const LayerSubject& subject_;
@@ -386,6 +384,7 @@ class LayerOperators {
   const ValueReaders readers_;
   const bool by_scores_;
   const std::optional<quant::Scheme> fake_codes_;
+  const bool rounds_;  // what linear layers read
   std::vector<Known> values_;
   Operators operators_;
   size_t number_ = 0;  // of the step at hand

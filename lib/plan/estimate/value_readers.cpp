@@ -19,6 +19,14 @@ bool ValueReaders::keeps(const Step& step, size_t value) const {
   return linear_sizes(subject_, step.module).keeps_input() || linear_sizes(subject_, experts).keeps_input();
 }
 
+const char* ValueReaders::of_input(Branch branch) const {
+  const arch::LayerSpec& spec = subject_.spec;
+  if (branch == Branch::kMixer) return spec.attends() ? "queries, keys and values" : "a convolution's parts";
+  if (branch == Branch::kSource) return "queries, and a source's keys and values";
+  if (spec.feed_forward.experts) return "the router";
+  return spec.feed_forward.gated ? "gate and up" : "the up projection";
+}
+
 bool ValueReaders::keep(size_t value) const {
   return std::any_of(program_.steps.begin(), program_.steps.end(),
                      [&](const Step& step) { return keeps(step, value); });
@@ -46,6 +54,20 @@ bool ValueReaders::want_still(size_t value, size_t number) const {
     by_feed_forward = by_feed_forward || !mixes;
   }
   return by_mixer && by_feed_forward;
+}
+
+bool ValueReaders::round(size_t value) const {
+  if (subject_.run.config.qat_activations != config::QatActivations::kInt8) return false;
+  if (program_.is_given(value)) return value == arch::LayerProgram::kSource;
+  const StepKind made_by = program_.steps[program_.values[value].made_by].kind;
+  return made_by == StepKind::kAttend || made_by == StepKind::kAttendSource;
+}
+
+bool ValueReaders::cast_before(const Step& step, size_t number) const {
+  if (subject_.step.adapter_bytes == subject_.step.compute_bytes || subject_.run.settings.fake_scheme) return false;
+  return std::any_of(step.sharing.begin(), step.sharing.end(), [&](size_t each) {
+    return each < number && linear_sizes(subject_, program_.steps[each].module).adapted;
+  });
 }
 
 int64_t ValueReaders::bytes_made_again(size_t value) const {
