@@ -73,6 +73,18 @@ constexpr ConvolutionNames kLfm2Convolution = {.norm_before = "operator_norm",
                                                .convolution = "conv.conv",
                                                .output = "conv.out_proj"};
 
+constexpr DeltaNames kQwenDelta = {.norm_before = "input_layernorm",
+                                   .module = "linear_attn",
+                                   .mixed = "linear_attn.in_proj_qkv",
+                                   .gate = "linear_attn.in_proj_z",
+                                   .strength = "linear_attn.in_proj_b",
+                                   .decay = "linear_attn.in_proj_a",
+                                   .convolution = "linear_attn.conv1d",
+                                   .norm = "linear_attn.norm",
+                                   .output = "linear_attn.out_proj",
+                                   .decay_rate = "linear_attn.A_log",
+                                   .decay_bias = "linear_attn.dt_bias"};
+
 // Behind self-attention in an encoder, behind cross-attention in a decoder.
 LayerNames t5_names(bool cross, bool gated) {
   constexpr FeedForwardNames kGatedEncoder = {.norm_before = "layer.1.layer_norm",
@@ -101,6 +113,7 @@ LayerNames LayerSpec::names() const {
   if (naming == Naming::kGpt2) return {kGpt2Attention, {}, kGpt2Mlp};
   if (naming == Naming::kLfm2) return {kLfm2Attention, {}, kLfm2FeedForward, kLfm2Convolution};
   LayerNames names = {kSelfAttention, {}, kMlp};
+  if (naming == Naming::kQwen35) names.delta = kQwenDelta;
   if (naming == Naming::kGlm4) {
     names.attention.norm_after = "post_self_attn_layernorm";
     names.feed_forward.norm_before = "post_attention_layernorm";
@@ -248,9 +261,20 @@ class Specs {
       add_its({width(step.makes), width(step.reads)}, Role::kProjection);
     } else if (step.kind == StepKind::kConvolve) {
       add_its({width(step.makes), std::get<ShortConvolution>(layer.mixer).taps}, Role::kConvolution);
+    } else if (step.kind == StepKind::kDelta) {
+      add_delta(std::get<GatedDelta>(layer.mixer), layer.names().delta, number);
+    } else if (step.kind == StepKind::kGatedNorm) {
+      add_its({width(step.makes) / step.groups}, Role::kGateNorm);
     } else if (step.kind == StepKind::kExperts) {
       add_experts(layer.feed_forward, layer.names().feed_forward, number);
     }
+  }
+
+  void add_delta(const GatedDelta& delta, const DeltaNames& names, int64_t number) {
+    const std::string prefix = architecture_.layer_prefix(number);
+    add(prefix + names.convolution, {2 * delta.keys() + delta.values(), delta.taps}, Role::kConvolution, number);
+    specs_.push_back({prefix + names.decay_rate, {delta.value_heads}, Role::kDecayRate, number});
+    specs_.push_back({prefix + names.decay_bias, {delta.value_heads}, Role::kDecayBias, number});
   }
 
   void add_experts(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t number) {
@@ -293,13 +317,17 @@ int64_t unit_of(const ParameterSpec& spec, const Architecture& architecture) {
   return last ? architecture.num_hidden_layers() + 1 : 0;
 }
 
-std::vector<std::vector<int64_t>> kept_while_generating(const Architecture& architecture, const LayerSpec& layer,
-                                                        int64_t batch, int64_t capacity) {
+std::vector<KeptTensor> kept_while_generating(const Architecture& architecture, const LayerSpec& layer, int64_t batch,
+                                              int64_t capacity) {
   if (const auto* convolution = std::get_if<ShortConvolution>(&layer.mixer)) {
-    return {{batch, convolution->taps - 1, architecture.hidden_size}};
+    return {{{batch, convolution->taps - 1, architecture.hidden_size}}};
+  }
+  if (const auto* delta = std::get_if<GatedDelta>(&layer.mixer)) {
+    return {{{batch, delta->taps - 1, 2 * delta->keys() + delta->values()}},
+            {{batch, delta->value_heads, delta->key_dim, delta->value_dim}, /*in_fp32=*/true}};
   }
   const Attention& attention = layer.attention();
-  return std::vector(2, std::vector{batch, attention.key_value_heads, capacity, attention.head_dim});
+  return std::vector(2, KeptTensor{{batch, attention.key_value_heads, capacity, attention.head_dim}});
 }
 
 namespace {

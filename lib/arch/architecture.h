@@ -34,7 +34,8 @@ struct Attention {
   double softcap = 0;           // scores s are softcap * tanh(s / softcap); 0: they stay as they are
   bool fused = false;           // one projection makes queries, keys and values, in this order
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  bool norms_turned = false;                    // query_key_norm is of queries and keys that are rotated already
+  bool norms_turned = false;  // query_key_norm is of queries and keys that are rotated already
+  bool output_gate = false;   // q_proj makes of each head its query, then a gate: its sigmoid times what the head made
   std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
 
   int64_t queries() const { return heads * head_dim; }         // H * E
@@ -49,8 +50,24 @@ struct ShortConvolution {
   bool operator==(const ShortConvolution&) const = default;
 };
 
+// The gated delta rule (Yang et al. 2024, arXiv 2412.06464): a state of each value head, a matrix [key_dim, value_dim],
+// that each token makes decay, corrects by what it holds for the token's key, and reads with the token's query.
+// Queries, keys and values first pass through a convolution along the text and SiLU; what is read is normalised and
+// gated.
+struct GatedDelta {
+  int64_t key_heads = 0;  // of queries and of keys; each serves value_heads / key_heads value heads, one after another
+  int64_t value_heads = 0;  // Hv
+  int64_t key_dim = 0;      // of a query and of a key
+  int64_t value_dim = 0;    // of a value
+  int64_t taps = 0;         // tokens that the convolution sees
+
+  int64_t keys() const { return key_heads * key_dim; }
+  int64_t values() const { return value_heads * value_dim; }
+  bool operator==(const GatedDelta&) const = default;
+};
+
 // What mixes the tokens of a text.
-using Mixer = std::variant<Attention, ShortConvolution>;
+using Mixer = std::variant<Attention, ShortConvolution, GatedDelta>;
 
 // How folders name the matrices of experts.
 enum class ExpertFiles {
@@ -91,7 +108,11 @@ struct LayerSpec {
   bool norms_before() const { return norms != NormPlacement::kAfter; }
   bool norms_after() const { return norms != NormPlacement::kBefore; }
   LayerNames names() const;
-  bool attends() const { return std::holds_alternative<Attention>(mixer); }
+  template <typename Kind>
+  bool mixes_by() const {
+    return std::holds_alternative<Kind>(mixer);
+  }
+  bool attends() const { return mixes_by<Attention>(); }
   // Of a layer that attends.
   const Attention& attention() const { return std::get<Attention>(mixer); }
   Attention& attention() { return std::get<Attention>(mixer); }
@@ -199,6 +220,9 @@ enum class Role {
   kRouter,       // the matrix of a linear layer that chooses experts: it may have an adapter, and never codes
   kExperts,      // likewise of all experts of a layer, one below the other: adapters and codes
   kConvolution,  // what each channel's tokens are multiplied with, the last one last: neither adapter nor codes
+  kGateNorm,     // the weight of a norm that is gated: norm_offset is not added to it
+  kDecayRate,    // of a GatedDelta, the logarithm of how fast each value head's state decays
+  kDecayBias,    // likewise, added to what each token says of it
   kBias,
   kStepSizes,  // of a projection that is fake-quantized; a run has them, not the model
   kAdapterA,   // likewise
@@ -217,6 +241,8 @@ struct ParameterSpec {
   bool is_matrix() const { return shape.size() == 2; }
   bool takes_decay() const { return is_matrix() && role != Role::kRelativeBias && role != Role::kStepSizes; }
   bool has_row_per_token() const { return role == Role::kEmbedding || role == Role::kHead; }
+  // Whatever type the rest of a base has: what is rounded of it would change every token's decay in proportion.
+  bool stays_fp32() const { return role == Role::kDecayRate || role == Role::kDecayBias || role == Role::kGateNorm; }
   // In codes, where a run or a folder has some.
   bool may_be_coded() const { return role == Role::kProjection || role == Role::kExperts; }
   std::string module() const { return name.substr(0, name.rfind('.')); }  // "model.layers.0.self_attn.q_proj"
@@ -232,9 +258,15 @@ int64_t active_parameter_count(const Architecture& architecture);
 // layers, n + 1 of layer n, and the last of the last norm and an untied head.
 int64_t unit_of(const ParameterSpec& spec, const Architecture& architecture);
 
-// The tensors that a layer keeps of the tokens so far while it generates, by their sizes, of `batch` texts of at most
-// `capacity` tokens: keys and values [B, K, C, E], or B * x of a convolution's last tokens, [B, taps - 1, D].
-std::vector<std::vector<int64_t>> kept_while_generating(const Architecture& architecture, const LayerSpec& layer,
-                                                        int64_t batch, int64_t capacity);
+// A tensor that a layer keeps of the tokens so far while it generates: in the type of products, or always in FP32.
+struct KeptTensor {
+  std::vector<int64_t> sizes;
+  bool in_fp32 = false;
+  bool operator==(const KeptTensor&) const = default;
+};
+// Of `batch` texts of at most `capacity` tokens: keys and values [B, K, C, E]; or B * x of a convolution's last tokens,
+// [B, taps - 1, D]; or what a GatedDelta's convolution read of them, and its states.
+std::vector<KeptTensor> kept_while_generating(const Architecture& architecture, const LayerSpec& layer, int64_t batch,
+                                              int64_t capacity);
 
 }  // namespace fathom::arch

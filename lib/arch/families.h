@@ -45,7 +45,7 @@ struct FamilyRotary {
 enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe, kGraniteMoe };
 
 // Whose names the keys of a config.json have. A row of T5's or GPT-2's says no more than how the family is called.
-enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid };
+enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid, kQwen35 };
 
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"

@@ -4,7 +4,7 @@
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
-enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2, kGraniteHybrid, kHunyuan };
+enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2, kQwen35, kGraniteHybrid, kHunyuan };
 
 // Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
@@ -21,6 +21,14 @@ struct ConvolutionNames {
   const char *input = nullptr, *convolution = nullptr, *output = nullptr;  // "conv.in_proj"
 };
 
+struct DeltaNames {
+  const char* norm_before = nullptr;                                                    // "input_layernorm"
+  const char* module = nullptr;                                                         // "linear_attn"
+  const char *mixed = nullptr, *gate = nullptr, *strength = nullptr, *decay = nullptr;  // "linear_attn.in_proj_qkv"
+  const char *convolution = nullptr, *norm = nullptr, *output = nullptr;                // "linear_attn.conv1d"
+  const char *decay_rate = nullptr, *decay_bias = nullptr;                              // "linear_attn.A_log"
+};
+
 struct FeedForwardNames {
   const char *norm_before = nullptr, *norm_after = nullptr;    // "post_attention_layernorm"
   const char* module = nullptr;                                // "mlp"
@@ -35,6 +43,7 @@ struct LayerNames {
   AttentionNames cross;  // of layers that have it
   FeedForwardNames feed_forward;
   ConvolutionNames convolution = {};
+  DeltaNames delta = {};
 };
 
 // Of the modules outside the layers.

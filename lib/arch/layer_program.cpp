@@ -2,6 +2,7 @@
 #include "arch/layer_program.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace fathom::arch {
@@ -15,7 +16,9 @@ class Builder {
   }
 
   LayerProgram take() {
-    spec_.attends() ? attend() : convolve();
+    if (spec_.attends()) attend();
+    if (spec_.mixes_by<ShortConvolution>()) convolve();
+    if (const auto* delta = std::get_if<GatedDelta>(&spec_.mixer)) correct_state(*delta);
     if (spec_.cross) attend_to_source();
     feed_forward();
     std::map<std::pair<size_t, Branch>, std::vector<size_t>> projections;  // by what they read
@@ -39,6 +42,7 @@ class Builder {
     branch_ = Branch::kMixer;
     const size_t x = read(names);
     size_t queries = 0, keys = 0, values = 0;
+    std::optional<size_t> gate;
     if (its.fused) {
       const size_t all = linear(x, names.fused, its.queries() + 2 * its.keys(), its.input_bias);
       queries = value(its.queries()), keys = value(its.keys()), values = value(its.keys());
@@ -46,13 +50,19 @@ class Builder {
       queries = normed_and_rotated(queries, names.query_norm, its.heads, StepKind::kRotateQueries);
       keys = normed_and_rotated(keys, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
     } else {
-      queries = linear(x, names.query, its.queries(), its.input_bias, its.scaled ? 1 : its.head_dim);
+      queries = linear(x, names.query, (its.output_gate ? 2 : 1) * its.queries(), its.input_bias,
+                       its.scaled ? 1 : its.head_dim);
+      if (its.output_gate) {
+        const size_t both = std::exchange(queries, value(its.queries()));
+        gate = value(its.queries());
+        push({.kind = StepKind::kSplit, .reads = {both}, .makes = {queries, *gate}, .groups = its.heads});
+      }
       queries = normed_and_rotated(queries, names.query_norm, its.heads, StepKind::kRotateQueries);
       keys = linear(x, names.key, its.keys(), its.input_bias);
       keys = normed_and_rotated(keys, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
       values = linear(x, names.value, its.keys(), its.input_bias);
     }
-    finish_attention(StepKind::kAttend, names, {queries, keys, values});
+    finish_attention(StepKind::kAttend, names, {queries, keys, values}, gate);
   }
 
   void attend_to_source() {
@@ -78,13 +88,46 @@ class Builder {
     add_to_stream(linear(made, names.output, width_, /*bias=*/false), nullptr, names.output);
   }
 
-  void finish_attention(StepKind kind, const AttentionNames& names, std::vector<size_t> heads) {
-    const size_t attended = value(spec_.attention().queries());
+  void correct_state(const GatedDelta& its) {
+    const DeltaNames& names = names_.delta;
+    branch_ = Branch::kMixer;
+    const size_t x = read(names);
+    const size_t mixed = linear(x, names.mixed, 2 * its.keys() + its.values(), /*bias=*/false);
+    const size_t gate = linear(x, names.gate, its.values(), /*bias=*/false);
+    const size_t strengths = linear(x, names.strength, its.value_heads, /*bias=*/false);
+    const size_t decays = linear(x, names.decay, its.value_heads, /*bias=*/false);
+    const size_t answers = value(its.values()), gated = value(its.values());
+    push({.kind = StepKind::kDelta,
+          .reads = {mixed, strengths, decays},
+          .makes = {answers},
+          .module = names.module,
+          .backward_module = names.module});
+    push({.kind = StepKind::kGatedNorm,
+          .reads = {answers, gate},
+          .makes = {gated},
+          .module = names.norm,
+          .backward_module = names.norm,
+          .groups = its.value_heads});
+    add_to_stream(linear(gated, names.output, width_, /*bias=*/false), nullptr, names.output);
+  }
+
+  void finish_attention(StepKind kind, const AttentionNames& names, std::vector<size_t> heads,
+                        std::optional<size_t> gate = std::nullopt) {
+    size_t attended = value(spec_.attention().queries());
     push({.kind = kind,
           .reads = std::move(heads),
           .makes = {attended},
           .module = names.module,
           .backward_module = names.module});
+    if (gate) {
+      const size_t gated = value(spec_.attention().queries());
+      push({.kind = StepKind::kActivate,
+            .reads = {*gate, attended},
+            .makes = {gated},
+            .backward_module = names.module,
+            .activation = Activation::kSigmoid});
+      attended = gated;
+    }
     const size_t made = linear(attended, names.output, width_, spec_.attention().output_bias, branch_narrows());
     add_to_stream(made, names.norm_after, names.output);
   }
@@ -114,7 +157,8 @@ class Builder {
           .reads = std::move(inner),
           .makes = {activated},
           .module = names.activation,
-          .backward_module = drops ? nullptr : names.module});
+          .backward_module = drops ? nullptr : names.module,
+          .activation = its.activation});
     if (drops) activated = made_of(activated, {.kind = StepKind::kDropInside, .backward_module = names.module});
     const size_t made = linear(activated, names.down, width_, its.bias, branch_narrows());
     add_to_stream(made, names.norm_after, names.down);

@@ -14,13 +14,15 @@ enum class StepKind {
   kNorm,           // of the stream, for the branch that reads it
   kRead,           // the stream as it is, for the branch that reads it
   kLinear,         // a projection
-  kSplit,          // a fused projection's columns, in the order of what it makes
+  kSplit,          // a fused projection's columns, in the order of what it makes, of each of `groups` parts of a row
   kRowNorm,        // of each of `groups` parts of a row by itself
   kRotateQueries,  // by their positions
   kRotateKeys,
   kAttend,        // reads queries, keys and values
   kAttendSource,  // likewise, the keys and values of what an encoder made
   kConvolve,      // reads the three parts of a ShortConvolution, one beside the other
+  kDelta,         // reads queries, keys and values of a GatedDelta, one beside the other, strengths and decays
+  kGatedNorm,     // reads rows, each of `groups` parts of which is normalised by itself, and the gate of all
   kActivate,      // reads the gate and what it weighs, or this alone
   kExperts,       // a router, and what those make that it chooses
   kDrop,          // Architecture::dropout
@@ -32,8 +34,8 @@ enum class StepKind {
 // What reads the stream and adds to it.
 enum class Branch { kMixer, kSource, kFeedForward };
 
-// The first value that a step reads is what its weights multiply; only kAttend, kAttendSource, kActivate and kAdd read
-// more.
+// The first value that a step reads is what its weights multiply; only kAttend, kAttendSource, kDelta, kGatedNorm,
+// kActivate and kAdd read more.
 struct Step {
   StepKind kind = StepKind::kLinear;
   Branch branch = Branch::kMixer;
@@ -45,9 +47,10 @@ struct Step {
   const char* backward_module = nullptr;
   // Of a kLinear: the projections of its branch that read what it reads, itself among them, in their order.
   std::vector<size_t> sharing = {};
-  bool bias = false;    // beside its weight
-  int64_t groups = 1;   // of a kRowNorm
-  int64_t narrows = 1;  // of a kLinear: what the variance of its first weights is divided by
+  bool bias = false;                          // beside its weight
+  int64_t groups = 1;                         // of a kRowNorm, kGatedNorm or kSplit
+  Activation activation = Activation::kSilu;  // of a kActivate
+  int64_t narrows = 1;                        // of a kLinear: what the variance of its first weights is divided by
 };
 
 struct Value {

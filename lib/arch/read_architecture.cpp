@@ -11,6 +11,7 @@
 #include "arch/read_gpt2.h"
 #include "arch/read_granite_hybrid.h"
 #include "arch/read_lfm2.h"
+#include "arch/read_qwen35.h"
 #include "arch/read_rope.h"
 #include "arch/read_t5.h"
 #include "arch/read_text_part.h"
@@ -325,6 +326,13 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
     case Keys::kGraniteHybrid: {
       const Json words = granite_hybrid_in_llamas_words(config, json);
       read_decoder(ConfigJson(words, origin), family, architecture);
+      break;
+    }
+    case Keys::kQwen35: {
+      Json words = json;
+      words.erase("layer_types");
+      read_decoder(ConfigJson(words, origin), family, architecture);
+      read_deltas(config, architecture);
       break;
     }
     case Keys::kT5:

@@ -70,6 +70,12 @@ const std::vector<WholeModel>& whole_models() {
        .model = "model.language_model.",
        .head = "lm_head.",
        .placeholders = {image, video}},
+      {.model_type = "qwen3_5",
+       .name = "Qwen3_5ForConditionalGeneration",
+       .text_type = "qwen3_5_text",
+       .model = "model.language_model.",
+       .head = "lm_head.",
+       .placeholders = {{"image_token_id", "", 248056}, {"video_token_id", "", 248057}}},
   };
   return table;
 }

@@ -119,8 +119,8 @@ std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& archit
 
 bool may_be_stored_otherwise(std::string_view parameter) {
   return parameter.find(".experts.") != std::string_view::npos || parameter.starts_with(kGpt2Model) ||
-         parameter.ends_with(".conv.weight") || parameter.ends_with(".gate.weight") ||
-         parameter.ends_with(".router.weight");
+         parameter.ends_with(".conv.weight") || parameter.ends_with(".conv1d.weight") ||
+         parameter.ends_with(".gate.weight") || parameter.ends_with(".router.weight");
 }
 
 bool stores_transposed(const Architecture& architecture) { return is_gpt2(architecture); }

@@ -115,6 +115,11 @@ struct SquaredRelu {
   static Slope slope(float x) { return {value(x), 2.0f * Relu::value(x)}; }
 };
 
+struct Sigmoid {
+  static float value(float x) { return 1.0f / (1.0f + exponential(-x)); }
+  static Slope slope(float x) { return {value(x), value(x) * (1.0f - value(x))}; }
+};
+
 template <typename Function>
 [[gnu::always_inline]] inline void gate_block(const float* gate, const float* up, float* out, int64_t n) {
 #pragma omp simd
@@ -145,6 +150,9 @@ FATHOM_CLONES void relu_gate(const float* gate, const float* up, float* out, int
 FATHOM_CLONES void squared_relu_gate(const float* gate, const float* up, float* out, int64_t n) {
   gate_block<SquaredRelu>(gate, up, out, n);
 }
+FATHOM_CLONES void sigmoid_gate(const float* gate, const float* up, float* out, int64_t n) {
+  gate_block<Sigmoid>(gate, up, out, n);
+}
 FATHOM_CLONES void silu_gate_backward(const float* grad, const float* gate, const float* up, float* grad_gate,
                                       float* grad_up, int64_t n) {
   gate_block_backward<Sigmoidal<Itself>>(grad, gate, up, grad_gate, grad_up, n);
@@ -162,12 +170,18 @@ FATHOM_CLONES void squared_relu_gate_backward(const float* grad, const float* ga
   gate_block_backward<SquaredRelu>(grad, gate, up, grad_gate, grad_up, n);
 }
 
+FATHOM_CLONES void sigmoid_gate_backward(const float* grad, const float* gate, const float* up, float* grad_gate,
+                                         float* grad_up, int64_t n) {
+  gate_block_backward<Sigmoid>(grad, gate, up, grad_gate, grad_up, n);
+}
+
 // By the number of the activation.
-constexpr std::array kGates = {&silu_gate, &gelu_gate, &relu_gate, &squared_relu_gate};
+constexpr std::array kGates = {&silu_gate, &gelu_gate, &relu_gate, &squared_relu_gate, &sigmoid_gate};
 constexpr std::array kGatesBackward = {&silu_gate_backward, &gelu_gate_backward, &relu_gate_backward,
-                                       &squared_relu_gate_backward};
+                                       &squared_relu_gate_backward, &sigmoid_gate_backward};
 static_assert(static_cast<int>(Activation::kSilu) == 0 && static_cast<int>(Activation::kGelu) == 1 &&
-              static_cast<int>(Activation::kRelu) == 2 && static_cast<int>(Activation::kSquaredRelu) == 3);
+              static_cast<int>(Activation::kRelu) == 2 && static_cast<int>(Activation::kSquaredRelu) == 3 &&
+              static_cast<int>(Activation::kSigmoid) == 4);
 
 FATHOM_CLONES float largest(const float* x, int64_t n) {
   float result = x[0];

@@ -1,4 +1,4 @@
-// A convolution along the text between two gates, of rows of memory, for CPUs.
+// Convolutions along the text, of rows of memory, for CPUs: between two gates, or before SiLU.
 #pragma once
 
 #include <cstdint>
@@ -26,5 +26,11 @@ void short_convolution(Rows parts, Taps taps, const Texts& texts, Rows out, int6
 // Of columns [first, last) of all rows. grad_taps: FP32, [width, count], and null where it is not wanted.
 void short_convolution_backward(Rows grad_out, Rows parts, Taps taps, const Texts& texts, Rows grad_parts,
                                 float* grad_taps, int64_t rows, int64_t first, int64_t last, int64_t width);
+
+// out[t] = silu(sum over j of taps[count - 1 - j] * in[t - j]), likewise.
+void silu_convolution(Rows in, Taps taps, const Texts& texts, Rows out, int64_t first, int64_t last, int64_t width);
+// Likewise of columns. grad_in may be grad_out.
+void silu_convolution_backward(Rows grad_out, Rows in, Taps taps, const Texts& texts, Rows grad_in, float* grad_taps,
+                               int64_t rows, int64_t first, int64_t last, int64_t width);
 
 }  // namespace fathom::cpu

@@ -75,6 +75,21 @@ Footprint convolution_footprint(const StepSizes& step, int64_t width, bool packe
   return elementwise(std::move(footprint));
 }
 
+Footprint gated_norm_footprint(const StepSizes& step, int64_t width) {
+  constexpr const char* kSource = "a gated norm keeps what it reads; lib/ops/gated_norm.cpp";
+  Footprint footprint = {{several("rows and their gate", kSource, step, width, 2)},
+                         {{several("rows, their gate, and normalised", kSource, step, width, 3)}},
+                         {{several("gradients of rows and their gate", kGradientSource, step, width, 3)}}};
+  if (step.cuda) {  // by ATen's operators, in FP32
+    const auto in_fp32 = [&](int64_t count) -> Bytes {
+      return {"rows and gates in FP32", kSource, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {4, "bytes"}}};
+    };
+    footprint.forward[0].push_back(in_fp32(2));
+    footprint.backward[0].push_back(in_fp32(6));
+  }
+  return elementwise(std::move(footprint));
+}
+
 bool gate_by_kernel(const StepSizes& step, Activation activation) {
   return !step.cuda || (step.own_kernels && activation == Activation::kSilu);
 }

@@ -23,6 +23,9 @@ Footprint scale_footprint(const StepSizes& step, int64_t width);
 // A ShortConvolution of so many channels (ops/short_convolution.h); packed: of documents end to end.
 Footprint convolution_footprint(const StepSizes& step, int64_t width, bool packed);
 
+// Rows that are normalised and gated (ops/gated_norm.h).
+Footprint gated_norm_footprint(const StepSizes& step, int64_t width);
+
 // Whether one kernel of ours makes a gate's product, and another its gradients.
 bool gate_by_kernel(const StepSizes& step, Activation activation);
 // activation(gate) * up, and activation(x) (ops/activation.h).

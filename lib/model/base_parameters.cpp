@@ -171,6 +171,16 @@ void require_same(const weights::ModelFolder& folder, const std::string& name, c
               "save the model again with transformers, whose embeddings are tied");
 }
 
+void initialise_vector(const at::Tensor& tensor, arch::Role role, double norm_offset) {
+  if (role == arch::Role::kDecayRate) {
+    tensor.uniform_(0.01, 16).log_();
+  } else if (role == arch::Role::kNorm) {
+    tensor.fill_(1 - norm_offset);
+  } else {
+    tensor.fill_(role == arch::Role::kBias ? 0 : 1);
+  }
+}
+
 void open(const BaseParameter& parameter, UnitKeeper* units) {
   if (units == nullptr) return;
   if (parameter.quantized) {
@@ -240,7 +250,7 @@ void initialise_base(const std::vector<BaseParameter>& base, const arch::Archite
     } else if (parameter.spec.is_matrix()) {
       parameter.tensor.normal_(0, parameter.spec.initial_std);
     } else {
-      parameter.tensor.fill_(parameter.spec.role == arch::Role::kBias ? 0 : 1 - architecture.norm_offset);
+      initialise_vector(parameter.tensor, parameter.spec.role, architecture.norm_offset);
     }
     if (parameter.quantizer) ops::initialise_steps(parameter.tensor, *parameter.quantizer);
   }

@@ -20,8 +20,8 @@ KeyValueCache::KeyValueCache(const arch::Architecture& architecture, int64_t bat
   for (auto number = static_cast<size_t>(architecture.encoder_layers()); number < architecture.layers.size();
        ++number) {
     LayerState& state = layers.emplace_back();
-    for (const auto& sizes : arch::kept_while_generating(architecture, architecture.layers[number], batch, most)) {
-      state.kept.push_back(at::empty(sizes, options));
+    for (const auto& kept : arch::kept_while_generating(architecture, architecture.layers[number], batch, most)) {
+      state.kept.push_back(at::empty(kept.sizes, kept.in_fp32 ? options.dtype(at::kFloat) : options));
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "ops/activation.h"
 #include "ops/dropout.h"
+#include "ops/gated_norm.h"
 #include "ops/linear/shared_input.h"
 #include "ops/linear/split_columns.h"
 #include "ops/quantized/fake_quantize.h"
@@ -104,6 +105,10 @@ class Pass {
         return make(step, attend_to_source(step));
       case StepKind::kConvolve:
         return convolve(step, weights.taps_DJ);
+      case StepKind::kDelta:
+        return make(step, answers(step, weights.delta));
+      case StepKind::kGatedNorm:
+        return gate_norm(step, weights.norm.weight_D);
       case StepKind::kActivate:
         return activate(step);
       case StepKind::kExperts:
@@ -177,9 +182,10 @@ class Pass {
   }
   void split(const Step& step) {
     std::vector<int64_t> widths;
-    for (const size_t value : step.makes) widths.push_back(program_.values[value].width);
-    std::vector<at::Tensor> parts = ops::split_columns(read(step), widths);
-    for (size_t i = 0; i < parts.size(); ++i) values_[step.makes[i]].tensor = std::move(parts[i]);
+    for (const size_t value : step.makes) widths.push_back(program_.values[value].width / step.groups);
+    const at::Tensor& x = read(step);
+    std::vector<at::Tensor> parts = ops::split_columns(x.view({-1, x.size(1) / step.groups}), widths);
+    for (size_t i = 0; i < parts.size(); ++i) values_[step.makes[i]].tensor = parts[i].view({x.size(0), -1});
   }
 
   // How self-attention weighs its pairs where it makes their scores.
@@ -230,6 +236,29 @@ class Pass {
         .view({context_.rows * q_BTHE.size(1), attention().queries()});
   }
 
+  // What the states of a gated delta rule answer.
+  at::Tensor answers(const Step& step, const ops::DeltaWeights& weights) const {
+    const auto& delta = std::get<arch::GatedDelta>(layer_.spec.mixer);
+    const at::Tensor &mixed_TD = read(step, 0), &strengths_TH = read(step, 1), &decays_TH = read(step, 2);
+    if (state_ != nullptr) {
+      return ops::gated_delta_after(delta, mixed_TD, strengths_TH, decays_TH, weights, state_->kept,
+                                    context_.seen == 0);
+    }
+    return ops::gated_delta(delta, mixed_TD, strengths_TH, decays_TH, weights, mixed_TD.size(0) / context_.rows,
+                            context_.documents.get());
+  }
+
+  // What is normalised and gated, with how to make it again from what is kept.
+  void gate_norm(const Step& step, const at::Tensor& weight_D) {
+    const bool rounds = context_.rounds_inputs;
+    const auto made = [eps = context_.norm.eps](const at::Tensor& x, const at::Tensor& gate, const at::Tensor& weight) {
+      return ops::gated_norm(x, gate, weight, eps);
+    };
+    make(step, ops::LinearInput(as_input(made(read(step, 0), read(step, 1), weight_D), rounds),
+                                [made, rounds, x = detached(read(step, 0)), gate = detached(read(step, 1)),
+                                 weight = detached(weight_D)] { return as_input(made(x, gate, weight), rounds); }));
+  }
+
   // What a convolution makes of its parts, likewise with how to make it again.
   void convolve(const Step& step, const at::Tensor& taps_DJ) {
     const at::Tensor parts_TD = read(step);
@@ -247,9 +276,9 @@ class Pass {
                                 }));
   }
 
-  // What the feed-forward part makes of its width, with how to make it again from what is kept.
+  // What is activated, with how to make it again from what is kept.
   void activate(const Step& step) {
-    const Activation activation = layer_.spec.feed_forward.activation;
+    const Activation activation = step.activation;
     const at::Tensor up_TF = read(step, step.reads.size() - 1);
     const at::Tensor gate_TF = step.reads.size() > 1 ? read(step) : at::Tensor();
     const bool rounds = context_.rounds_inputs, drops = context_.inner_dropout > 0;

@@ -12,6 +12,7 @@
 #include "model/expert_layer.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/biased_attention.h"
+#include "ops/delta/gated_delta.h"
 #include "ops/linear/linear.h"
 #include "ops/module_names.h"
 #include "ops/norm.h"
@@ -25,6 +26,7 @@ struct StepWeights {
   ops::NormWeights norm = {};
   std::optional<ExpertWeights> experts = std::nullopt;
   at::Tensor taps_DJ = {};
+  ops::DeltaWeights delta = {};
 };
 
 struct DecoderLayer {

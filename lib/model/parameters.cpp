@@ -197,6 +197,11 @@ ops::NormWeights ModelParameters::norm(const std::string& module) const {
   return {tensor(module + ".weight"), biased ? tensor(module + ".bias") : at::Tensor()};
 }
 
+ops::DeltaWeights ModelParameters::delta_weights(const std::string& prefix, const arch::DeltaNames& names) const {
+  return {tensor(prefix + names.convolution + ".weight"), tensor(prefix + names.decay_rate),
+          tensor(prefix + names.decay_bias)};
+}
+
 DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int64_t number) const {
   const std::string prefix = architecture.layer_prefix(number);
   DecoderLayer layer;
@@ -207,6 +212,8 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
     StepWeights& its = layer.weights.emplace_back();
     if (step.kind == arch::StepKind::kLinear) its.linear = linear(prefix + step.module);
     if (step.kind == arch::StepKind::kConvolve) its.taps_DJ = tensor(prefix + step.module + ".weight");
+    if (step.kind == arch::StepKind::kDelta) its.delta = delta_weights(prefix, layer.spec.names().delta);
+    if (step.kind == arch::StepKind::kGatedNorm) its.norm = norm(prefix + step.module);
     if (step.kind == arch::StepKind::kExperts) its.experts = experts(prefix, layer.spec);
     if (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm) {
       its.norm = norm(prefix + step.module);

@@ -58,8 +58,9 @@ class ModelParameters {
   const std::vector<Parameter>& all() const { return all_; }  // in the order of arch::ParameterTable
   // Of the base. Throws std::out_of_range for a name that it does not have.
   const at::Tensor& tensor(const std::string& name) const { return base_[places_.at(name)].tensor; }
-  const at::Tensor& cast(const std::string& name) const { return base_[places_.at(name)].cast; }  // or undefined
-  ops::NormWeights norm(const std::string& module) const;                                         // likewise
+  const at::Tensor& cast(const std::string& name) const { return base_[places_.at(name)].cast; }    // or undefined
+  ops::DeltaWeights delta_weights(const std::string& prefix, const arch::DeltaNames& names) const;  // likewise
+  ops::NormWeights norm(const std::string& module) const;                                           // likewise
   // Its tensors are those that are here.
   DecoderLayer layer(const arch::Architecture& architecture, int64_t number) const;
   bool trains(int64_t layer) const { return layer_trains_[static_cast<size_t>(layer)]; }  // anything of it

@@ -26,6 +26,8 @@ bool is_ignored(const std::string& name, const arch::Architecture& architecture)
   if (name.ends_with("rotary_emb.inv_freq")) return true;
   if (architecture.tie_word_embeddings && arch::is_stored_head(name)) return true;
   if (architecture.text_part && weights::is_of_other_part(name)) return true;
+  // What predicts tokens after the next one, which transformers leaves out too.
+  if (architecture.layers.front().naming == arch::Naming::kQwen35 && name.starts_with("mtp.")) return true;
   // Causal masks, which transformers once saved with GPT-2.
   if (architecture.learned_positions && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")))
     return true;

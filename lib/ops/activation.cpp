@@ -31,6 +31,8 @@ at::Tensor activate(Activation activation, const at::Tensor& x) {
       at::Tensor made = at::relu(x);
       return made.mul_(made);
     }
+    case Activation::kSigmoid:
+      return at::sigmoid(x);
   }
   return x;
 }
@@ -45,6 +47,8 @@ at::Tensor activate_backward(Activation activation, const at::Tensor& grad, cons
       return at::threshold_backward(grad, x, 0);
     case Activation::kSquaredRelu:
       return at::relu(x).mul_(grad).mul_(2);
+    case Activation::kSigmoid:
+      return at::sigmoid_backward(grad, at::sigmoid(x));
   }
   return grad;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/cuda_kernels.h"
+#include "ops/partial_sums.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -22,22 +23,6 @@ using torch::autograd::variable_list;
 
 cpu::Rows rows_or_none(const at::Tensor& tensor) { return tensor.defined() ? rows(tensor) : cpu::Rows(); }
 float* numbers_or_null(const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<float>() : nullptr; }
-
-// One partial sum for each share of the rows, added in order: the same result in every run with as many threads.
-class PartialSums {
- public:
-  PartialSums(bool wanted, int64_t shares, int64_t width) : width_(width), sums_(wanted ? shares * width : 0) {}
-  float* share(int64_t index) { return sums_.empty() ? nullptr : sums_.data() + index * width_; }
-  void add_up_into(const at::Tensor& sum_D) {
-    if (sums_.empty()) return;
-    for (size_t i = static_cast<size_t>(width_); i < sums_.size(); ++i) sums_[i % width_] += sums_[i];
-    cpu::convert({sums_.data(), cpu::RowType::kF32}, rows(sum_D), 0, width_);
-  }
-
- private:
-  int64_t width_;
-  std::vector<float> sums_;
-};
 
 bool takes(const CudaKernels* kernels, const at::Tensor& x_TD, const at::Tensor& weight_D, at::ScalarType out_dtype) {
   const at::ScalarType type = x_TD.scalar_type(), of_weight = weight_D.scalar_type();

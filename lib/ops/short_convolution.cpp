@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "cpu/short_convolution.h"
 #include "ops/rows.h"
+#include "ops/text_convolution.h"
 #include "ops/traffic.h"
 
 namespace fathom::ops {
@@ -29,54 +29,6 @@ struct Parts {
   at::Tensor b_TD, c_TD, x_TD;
 };
 
-// How texts lie in the rows, as cpu::Texts has them.
-struct Texts {
-  at::Tensor positions_T;  // undefined: all have `length` rows
-  int64_t length = 0;
-  cpu::Texts on_cpu() const {
-    return {positions_T.defined() ? positions_T.const_data_ptr<int32_t>() : nullptr, length};
-  }
-};
-
-// Rows that have another of the same text `back` rows before them, and those before: of all texts at once.
-class Shift {
- public:
-  Shift(const Texts& texts, int64_t back) : texts_(texts), back_(back) {}
-  at::Tensor later(const at::Tensor& x_TD) const { return rows_of(x_TD, back_); }
-  at::Tensor earlier(const at::Tensor& x_TD) const { return rows_of(x_TD, 0); }
-  bool is_empty(const at::Tensor& x_TD) const { return length(x_TD) <= back_; }
-  // Nothing of rows that have no such row in their text.
-  at::Tensor masked(const at::Tensor& x) const {
-    if (back_ == 0 || !texts_.positions_T.defined()) return x;
-    const at::Tensor positions_T = texts_.positions_T.narrow(0, back_, texts_.positions_T.size(0) - back_);
-    return x * positions_T.ge(back_).view({1, -1, 1});
-  }
-
- private:
-  int64_t length(const at::Tensor& x_TD) const { return texts_.positions_T.defined() ? x_TD.size(0) : texts_.length; }
-  at::Tensor rows_of(const at::Tensor& x_TD, int64_t first) const {
-    return x_TD.unflatten(0, {-1, length(x_TD)}).narrow(1, first, length(x_TD) - back_);
-  }
-
-  const Texts& texts_;
-  int64_t back_;
-};
-
-// The sum over taps of rows before, or, backward, of those after.
-at::Tensor convolved(const at::Tensor& made_TD, const at::Tensor& taps_DJ, const Texts& texts, bool backward = false) {
-  const int64_t count = taps_DJ.size(1);
-  at::Tensor sum_TD = at::empty_like(made_TD);
-  at::mul_out(sum_TD, made_TD, taps_DJ.select(1, count - 1));
-  for (int64_t back = 1; back < count; ++back) {
-    const Shift shift(texts, back);
-    if (shift.is_empty(made_TD)) break;
-    const at::Tensor from = shift.masked(backward ? shift.later(made_TD) : shift.earlier(made_TD));
-    at::Tensor to = backward ? shift.earlier(sum_TD) : shift.later(sum_TD);
-    to.addcmul_(from, taps_DJ.select(1, count - 1 - back));
-  }
-  return sum_TD;
-}
-
 at::Tensor by_operators(const at::Tensor& parts_TD, const at::Tensor& taps_DJ, const Texts& texts) {
   const Parts parts(parts_TD);
   return convolved(parts.b_TD * parts.x_TD, taps_DJ, texts).mul_(parts.c_TD);
@@ -93,17 +45,7 @@ void backward_by_operators(const at::Tensor& grad_TD, const at::Tensor& parts_TD
   at::Tensor product_TD = parts.b_TD * parts.x_TD;
   at::mul_out(grads.c_TD, grad_TD, convolved(product_TD, taps_DJ, texts));
   const at::Tensor of_sum_TD = grad_TD * parts.c_TD;
-  for (int64_t back = 0; made.taps_DJ.defined() && back < taps_DJ.size(1); ++back) {
-    const Shift shift(texts, back);
-    at::Tensor of_tap_D = made.taps_DJ.select(1, taps_DJ.size(1) - 1 - back);
-    if (shift.is_empty(product_TD)) {
-      of_tap_D.zero_();
-      continue;
-    }
-    const at::Tensor of_rows = shift.masked(shift.later(of_sum_TD) * shift.earlier(product_TD));
-    const at::ScalarType type = of_rows.is_cuda() ? at::kFloat : of_rows.scalar_type();
-    of_tap_D.copy_(of_rows.sum(at::IntArrayRef{0, 1}, /*keepdim=*/false, type));
-  }
+  if (made.taps_DJ.defined()) gradient_of_taps(of_sum_TD, product_TD, texts, made.taps_DJ);
   product_TD.reset();
   const at::Tensor of_product_TD = convolved(of_sum_TD, taps_DJ, texts, /*backward=*/true);
   at::mul_out(grads.b_TD, of_product_TD, parts.x_TD);

@@ -40,9 +40,10 @@ int64_t save_buffer(const arch::Run& run, const Plan& plan) {
   const int64_t stored = size_of(run.precision.stored), adapter = size_of(DType::kF32);
   if (config::is_shared(run.config)) return kShareAtOnce;
   if (run.config.save_in_background && schedule::saves_checkpoints(run.config)) {
-    const int64_t base = run.parameters.trained_base_count(), adapters = plan.workload.trained_parameters - base;
-    const int64_t trained = sum({checked_multiply(base, stored, "the trained parameters"),
-                                 checked_multiply(adapters, adapter, "the adapters")});
+    int64_t trained = 0;
+    for (const arch::ParameterRow& row : run.parameters.rows) {
+      if (row.trained) trained = checked_add(trained, row.value_bytes(), "the trained parameters");
+    }
     const auto states = plan.dry_run.phase(memory::Phase::kSave).end[memory::Component::kOptimizerStates];
     return checked_add(trained, states, "the state that is saved");
   }
@@ -50,12 +51,8 @@ int64_t save_buffer(const arch::Run& run, const Plan& plan) {
       largest(run.parameters, [](const arch::ParameterRow& row) { return row.trained && row.of_base(); });
   const int64_t weight = checked_multiply(largest_trained, stored, "the largest weight");
   if (run.config.method == config::Method::kFull) return weight;
-  int64_t widest = run.architecture.hidden_size;
-  for (const arch::LayerSpec& layer : run.architecture.layers) {
-    const int64_t mixer = layer.attends() ? layer.attention().queries() : 3 * run.architecture.hidden_size;
-    widest = std::max({widest, layer.feed_forward.width, mixer});
-  }
-  return std::max(weight, checked_multiply(widest * run.config.lora_r, adapter, "the largest adapter"));
+  const int64_t largest_adapter = largest(run.parameters, [](const arch::ParameterRow& row) { return !row.of_base(); });
+  return std::max(weight, checked_multiply(largest_adapter, adapter, "the largest adapter"));
 }
 
 // Beside tensors and what the allocator keeps of their memory: the kernels that are kept (app/loader.cpp), those that

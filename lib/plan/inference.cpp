@@ -19,16 +19,15 @@ namespace {
 // Of one text of so many tokens.
 int64_t cache_bytes(const arch::Architecture& architecture, int64_t tokens) {
   constexpr const char* kCache = "bytes of the cache";
-  constexpr int64_t kBytes = 2;
-  int64_t elements = 0;
+  int64_t bytes = 0;
   for (auto layer = static_cast<size_t>(architecture.encoder_layers()); layer < architecture.layers.size(); ++layer) {
-    for (const auto& sizes : arch::kept_while_generating(architecture, architecture.layers[layer], 1, tokens)) {
-      int64_t product = 1;
-      for (const int64_t size : sizes) product = checked_multiply(product, size, kCache);
-      elements = checked_add(elements, product, kCache);
+    for (const auto& kept : arch::kept_while_generating(architecture, architecture.layers[layer], 1, tokens)) {
+      int64_t product = kept.in_fp32 ? 4 : 2;
+      for (const int64_t size : kept.sizes) product = checked_multiply(product, size, kCache);
+      bytes = checked_add(bytes, product, kCache);
     }
   }
-  return checked_multiply(kBytes, elements, kCache);
+  return bytes;
 }
 
 }  // namespace

@@ -500,6 +500,34 @@ SHAPES = {
         config=dict(vocab_size=61, hidden_size=30, intermediate_size=45, num_hidden_layers=3, num_attention_heads=5,
                     num_key_value_heads=5, norm_eps=1e-4, block_multiple_of=2, conv_L_cache=9, full_attn_idxs=[1],
                     pad_token_id=0, rope_parameters=DEFAULT_ROPE)),
+    # A state around attention; more tokens than a chunk of 64 has, and no multiple of it; two value heads for a key head.
+    "qwen35": dict(
+        family="qwen3_5_text", seed=511, dtype=torch.bfloat16, spread=0.4, batch=(2, 83),
+        targets=["q_proj", "v_proj", "in_proj_qkv", "in_proj_z", "out_proj"], r=4, alpha=32,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=16, pad_token_id=0, linear_num_key_heads=2,
+                    linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=10,
+                    layer_types=["linear_attention", "full_attention", "linear_attention"],
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "mrope_section": [1, 1, 0],
+                                     "mrope_interleaved": True})),
+    # The first layer attends; three value heads for a key head; a head of its own, biases, three taps, half of each head
+    # turned.
+    "qwen35_grouped": dict(
+        family="qwen3_5_text", seed=502, dtype=torch.float32, spread=0.4, batch=(1, 131), targets="all-linear", r=3,
+        alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=12, pad_token_id=0, rms_norm_eps=1e-3, attention_bias=True,
+                    linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=8, linear_value_head_dim=14,
+                    linear_conv_kernel_dim=3, layer_types=["full_attention", "linear_attention"],
+                    partial_rotary_factor=0.5, rope_parameters=DEFAULT_ROPE)),
+    # Every fourth layer attends, as where layer_types is silent; one key head; tied; texts shorter than a chunk.
+    "qwen35_tied": dict(
+        family="qwen3_5_text", seed=504, dtype=torch.float16, spread=0.4, batch=(3, 23),
+        targets=["k_proj", "o_proj", "in_proj_a", "in_proj_b", "gate_proj"], r=2, alpha=32,
+        config=dict(vocab_size=61, hidden_size=30, intermediate_size=45, num_hidden_layers=4, num_attention_heads=5,
+                    num_key_value_heads=5, head_dim=16, pad_token_id=0, tie_word_embeddings=True,
+                    linear_num_key_heads=1, linear_num_value_heads=1, linear_key_head_dim=16,
+                    linear_value_head_dim=16, linear_conv_kernel_dim=6)),
     # Learned positions, biases everywhere, and matrices stored by what they read.
     "gpt2": dict(
         family="gpt2", seed=25371, dtype=torch.bfloat16, spread=0.25, batch=(2, 21), targets=None, r=4, alpha=32,

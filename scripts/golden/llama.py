@@ -69,6 +69,8 @@ def build(shape, generator):
         value = noise * shape["spread"] if parameter.dim() > 1 else 1 + 0.2 * noise
         if name.endswith(".bias"):
             value = 0.4 * noise
+        if name.endswith(".A_log"):
+            value = noise - 2.5  # what states hold outlives a chunk of tokens
         parameter.data.copy_(value.to(shape["dtype"]).float())
     return model
 

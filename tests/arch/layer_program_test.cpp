@@ -43,6 +43,10 @@ const char* name_of(StepKind kind) {
       return "attend to source";
     case StepKind::kConvolve:
       return "convolve";
+    case StepKind::kDelta:
+      return "delta";
+    case StepKind::kGatedNorm:
+      return "gated norm";
     case StepKind::kActivate:
       return "activate";
     case StepKind::kExperts:
@@ -137,6 +141,20 @@ TEST(LayerProgram, OfLfm2ConvolvesOrAttends) {
               ElementsAre("2 = norm 0 (operator_norm)", "3 = linear 2 (conv.in_proj)", "4 = convolve 3 (conv.conv)",
                           "5 = linear 4 (conv.out_proj)", "6 = add 5 0 ", "7 = norm 6 (ffn_norm)"));
   EXPECT_THAT(written("lfm2-350m", 2), ::testing::Contains("11 = linear 10 (self_attn.out_proj)"));
+}
+
+TEST(LayerProgram, OfQwen35HasTheDeltaRuleOrGatesWhatAttends) {
+  const std::vector<std::string> lines = written("qwen3.5-4b", 0);
+  EXPECT_THAT(
+      std::vector<std::string>(lines.begin(), lines.begin() + 9),
+      ElementsAre("2 = norm 0 (input_layernorm)", "3 = linear 2 (linear_attn.in_proj_qkv)",
+                  "4 = linear 2 (linear_attn.in_proj_z)", "5 = linear 2 (linear_attn.in_proj_b)",
+                  "6 = linear 2 (linear_attn.in_proj_a)", "7 = delta 3 5 6 (linear_attn)",
+                  "8 = gated norm 7 4 (linear_attn.norm)", "9 = linear 8 (linear_attn.out_proj)", "10 = add 9 0 "));
+  const std::vector<std::string> attending = written("qwen3.5-4b", 3);
+  EXPECT_EQ(attending[1], "3 = linear 2 (self_attn.q_proj)");
+  EXPECT_EQ(attending[2], "4 5 = split 3 ");
+  EXPECT_THAT(attending, ::testing::Contains("13 = activate 5 12 "));
 }
 
 TEST(LayerProgram, OfExpertsIsOneStep) {

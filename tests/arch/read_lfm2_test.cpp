@@ -101,9 +101,9 @@ TEST(ReadLfm2, RefusesByKey) {
 
 TEST(ReadLfm2, KeepsTheLastTokensOfConvolutionsWhileItGenerates) {
   const Architecture lfm2 = read({{"full_attn_idxs", {1}}, {"conv_L_cache", 4}});
-  EXPECT_THAT(kept_while_generating(lfm2, lfm2.layers[0], 5, 70), ElementsAre(ElementsAre(5, 3, 32)));
+  EXPECT_THAT(kept_while_generating(lfm2, lfm2.layers[0], 5, 70), ElementsAre(KeptTensor{{5, 3, 32}}));
   EXPECT_THAT(kept_while_generating(lfm2, lfm2.layers[1], 5, 70),
-              ElementsAre(ElementsAre(5, 2, 70, 4), ElementsAre(5, 2, 70, 4)));
+              ElementsAre(KeptTensor{{5, 2, 70, 4}}, KeptTensor{{5, 2, 70, 4}}));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include <filesystem>
+
+#include "base/json_value.h"
 
 namespace fathom::arch {
 namespace {
@@ -71,6 +73,19 @@ TEST(StoredParts, MayLieInOneTensorToo) {
   ASSERT_EQ(spellings[1].size(), 1U);
   EXPECT_EQ(spellings[1][0].name, "model.layers.0.mlp.experts.gate_up_proj");
   EXPECT_EQ(spellings[1][0].shape, (std::vector<int64_t>{3, 10, 6}));
+}
+
+// Of every family, so that whoever asks by names alone misses none.
+TEST(StoredParts, AreKnownByName) {
+  for (const auto& folder : std::filesystem::directory_iterator(FATHOM_SOURCE_DIR "/tests/model/golden")) {
+    const auto config = folder.path() / "config.json";
+    const Architecture architecture = parse_architecture(read_json(config), config.string());
+    for (const ParameterSpec& spec : parameter_specs(architecture)) {
+      const std::vector<StoredPart> parts = stored_parts(architecture, spec);
+      const bool as_it_is = parts.size() == 1 && parts[0].name == spec.name && parts[0].shape == spec.shape;
+      EXPECT_TRUE(as_it_is || may_be_stored_otherwise(spec.name)) << folder.path() << ": " << spec.name;
+    }
+  }
 }
 
 }  // namespace

@@ -287,9 +287,9 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
   }
 }
 
-// Where transformers' convolutions look over the border of documents.
-TEST(Packed, documents_of_lfm2_have_the_logits_of_each_alone) {
-  for (const std::string name : {"lfm2", "lfm2_adjusted", "lfm2_far"}) {
+// Where transformers' convolutions and states look over the border of documents.
+TEST(Packed, documents_of_other_mixers_have_the_logits_of_each_alone) {
+  for (const std::string name : {"lfm2", "lfm2_adjusted", "lfm2_far", "qwen35", "qwen35_grouped", "qwen35_tied"}) {
     const Golden golden(name);
     Decoder model = golden.make({}, true);
     const at::NoGradGuard no_gradients;

@@ -12,7 +12,10 @@ namespace fathom::ops {
 
 // Of results that are rounded once: FP32 sums in another order; BF16 keeps 8 bits, and its gradients are sums of
 // rounded ones.
-inline double tolerance(at::ScalarType type) { return type == at::kFloat ? 2e-6 : 8e-3; }
+inline double tolerance(at::ScalarType type) {
+  if (type == at::kDouble) return 1e-9;
+  return type == at::kFloat ? 2e-6 : 8e-3;
+}
 
 inline double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor a = actual.to(at::kDouble), e = expected.to(at::kDouble);

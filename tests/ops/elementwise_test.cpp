@@ -131,11 +131,12 @@ TEST_P(Elementwise, split_columns) {
 }
 
 constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGelu, Activation::kRelu,
-                                       Activation::kSquaredRelu};
+                                       Activation::kSquaredRelu, Activation::kSigmoid};
 
 at::Tensor reference_of(Activation activation, const at::Tensor& x) {
-  if (activation == Activation::kSquaredRelu) return at::square(at::relu(x));
   if (activation == Activation::kRelu) return at::relu(x);
+  if (activation == Activation::kSquaredRelu) return at::relu(x).square();
+  if (activation == Activation::kSigmoid) return at::sigmoid(x);
   return activation == Activation::kSilu ? at::silu(x) : at::gelu(x, "tanh");
 }
 

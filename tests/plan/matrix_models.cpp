@@ -24,7 +24,7 @@ void set_gpt2(arch::Architecture& architecture, arch::LayerSpec& layer) {
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 18> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
+  constexpr std::array<const char*, 19> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
                                                      "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
                                                      "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
                                                      "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
@@ -32,11 +32,12 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
                                                      "GraniteForCausalLM",         "Gemma2ForCausalLM",
                                                      "Cohere2ForCausalLM",         "GPT2LMHeadModel",
                                                      "SeedOssForCausalLM",         "ArceeForCausalLM",
-                                                     "HunYuanDenseV1ForCausalLM",  "Lfm2ForCausalLM"};
+                                                     "HunYuanDenseV1ForCausalLM",  "Lfm2ForCausalLM",
+                                                     "Qwen3_5ForCausalLM"};
   architecture.family = kFamilies[level];
   layer.attention().input_bias = level == 1 || level == 2 || level == kSeedOss;
   layer.attention().output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kHunyuan || level == kLfm2)
+  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kHunyuan || level >= kLfm2)
     layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
   if (level == 4) layer.attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
@@ -65,6 +66,11 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
     layer.naming = arch::Naming::kHunyuan;
   }
   if (level == kLfm2) layer.naming = arch::Naming::kLfm2;
+  if (level == kQwen35) {
+    layer.naming = arch::Naming::kQwen35;
+    layer.attention().output_gate = true;
+    architecture.norm_offset = 1;
+  }
   if (level == kPhi3) layer.attention().fused = layer.feed_forward.fused = true;
   if (level == kGranite) {
     layer.added_scale = 0.25;
@@ -91,7 +97,7 @@ void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
     arch::Attention& attention = layers[number].attention();
     const bool second = number % 2 == 1;
     attention.rotary = arch::Rotary{.width = attention.head_dim};
-    if (level == kPhi3) attention.rotary->width = attention.head_dim / 4 * 2;
+    if (level == kPhi3 || level == kQwen35) attention.rotary->width = attention.head_dim / 4 * 2;
     if (level == kGemma3) attention.rotary->query_scale = 0.5;
     if (level == kGemma3 && second) attention.rotary->theta = 500;
     if ((level == kGranite || level == kCohere2) && second) attention.rotary.reset();
@@ -99,12 +105,21 @@ void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
 }
 
 // In the place of attention, but in one layer.
-void set_convolutions(std::vector<arch::LayerSpec>& layers, SplitMix64& random) {
+void set_mixers(std::vector<arch::LayerSpec>& layers, const arch::Mixer& mixer, SplitMix64& random) {
   const auto attends = static_cast<size_t>(random.below(layers.size()));
-  const arch::ShortConvolution convolution{.taps = static_cast<int64_t>(1 + random.below(4))};
   for (size_t number = 0; number < layers.size(); ++number) {
-    if (number != attends) layers[number].mixer = convolution;
+    if (number != attends) layers[number].mixer = mixer;
   }
+}
+
+// Of up to three value heads for a key head, and sizes of whole groups where INT4 needs them.
+arch::GatedDelta draw_delta(bool groups, SplitMix64& random) {
+  const auto of = [&](int64_t most) { return static_cast<int64_t>(1 + random.below(static_cast<uint64_t>(most))); };
+  arch::GatedDelta delta{.key_heads = of(3), .taps = of(4)};
+  delta.value_heads = delta.key_heads * of(3);
+  delta.key_dim = groups ? 32 : 4 + of(20);
+  delta.value_dim = groups ? 32 : 4 + of(20);
+  return delta;
 }
 
 // Rows of whole groups, as INT4 needs them.
@@ -162,7 +177,12 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   }
   set_positions(architecture.layers, levels[kFamily]);
   set_window(architecture.layers, number_of(levels, kWindow), random);
-  if (levels[kFamily] == kLfm2) set_convolutions(architecture.layers, random);
+  if (levels[kFamily] == kLfm2) {
+    set_mixers(architecture.layers, arch::ShortConvolution{.taps = static_cast<int64_t>(1 + random.below(4))}, random);
+  }
+  if (levels[kFamily] == kQwen35) {
+    set_mixers(architecture.layers, draw_delta(levels[kQat] >= kInt4Qat, random), random);
+  }
   return architecture;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -14,7 +15,7 @@
 namespace fathom::plan::testing {
 namespace {
 
-constexpr size_t kRuns = 240, kRunsOfLfm2 = 20;  // whose layers alone do not all attend
+constexpr size_t kRuns = 240, kRunsOfEach = 20;  // the latter of families whose layers do not all attend
 constexpr size_t kCandidates = 60;               // of which the one that covers most new pairs is taken
 
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
@@ -45,13 +46,16 @@ Levels in_effect(Levels levels) {
   return levels;
 }
 
-// Full training is one level of the method, but half of all runs. Of the families LFM2, which is the last, or another.
-Levels random_levels(SplitMix64& random, bool lfm2) {
+// Families whose layers do not all attend, which are the last ones.
+constexpr std::array kMixed = {kLfm2, kQwen35};
+
+// Full training is one level of the method, but half of all runs. family: one of kMixed; none: another.
+Levels random_levels(SplitMix64& random, std::optional<size_t> family) {
   Levels levels;
   for (const MatrixAxis& axis : matrix_axes()) {
     const bool is_family = levels.size() == kFamily;
-    const size_t level = random.below(axis.levels.size() - (is_family ? 1 : 0));
-    levels.push_back(is_family && lfm2 ? kLfm2 : level);
+    const size_t level = random.below(axis.levels.size() - (is_family ? kMixed.size() : 0));
+    levels.push_back(is_family ? family.value_or(level) : level);
   }
   if (random.below(2) == 0) levels[kMethod] = 0;
   return in_effect(levels);
@@ -90,6 +94,7 @@ struct ModuleNames {
 ModuleNames names_of(const Levels& levels) {
   if (encodes(levels)) return {{"o", "wo"}, {"shared", "lm_head"}, {"layer_norm", "final_layer_norm"}};
   if (levels[kFamily] == kGpt2) return {{"c_proj"}, {"wte", "wpe", "lm_head"}, {"ln_1", "ln_2", "ln_f"}};
+  if (levels[kFamily] == kQwen35) return {{"o_proj", "out_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
   if (levels[kFamily] == kLfm2) return {{"out_proj", "w2"}, {"embed_tokens", "lm_head"}, {"norm"}};
   return {{"o_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
 }
@@ -276,7 +281,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"attention", {"flash", "math"}},
       {"family",
        {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe", "gemma3", "phi3", "granite",
-        "gemma2", "cohere2", "gpt2", "seed_oss", "arcee", "hunyuan", "lfm2"}},
+        "gemma2", "cohere2", "gpt2", "seed_oss", "arcee", "hunyuan", "lfm2", "qwen35"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},
@@ -303,9 +308,11 @@ const std::set<MatrixPair>& possible_pairs() {
   static const auto* pairs = [] {
     auto* seen = new std::set<MatrixPair>;
     SplitMix64 random(kMatrixSeed);
-    for (const bool lfm2 : {false, true}) {
+    std::vector<std::optional<size_t>> families = {std::nullopt};
+    families.insert(families.end(), kMixed.begin(), kMixed.end());
+    for (const std::optional<size_t> family : families) {
       for (int i = 0; i < 10'000; ++i) {
-        each_pair(random_levels(random, lfm2), [&](const MatrixPair& pair) { seen->insert(pair); });
+        each_pair(random_levels(random, family), [&](const MatrixPair& pair) { seen->insert(pair); });
       }
     }
     return seen;
@@ -318,11 +325,12 @@ std::vector<Levels> matrix_levels(uint64_t seed) {
   Pairs open;
   std::vector<Levels> design;
   std::set<Levels> known;
-  while (design.size() < kRuns + kRunsOfLfm2) {
-    const bool lfm2 = design.size() >= kRuns;
-    Levels best = random_levels(random, lfm2);
+  while (design.size() < kRuns + kRunsOfEach * kMixed.size()) {
+    std::optional<size_t> family;
+    if (design.size() >= kRuns) family = kMixed[(design.size() - kRuns) / kRunsOfEach];
+    Levels best = random_levels(random, family);
     for (size_t i = 1; i < kCandidates; ++i) {
-      Levels candidate = random_levels(random, lfm2);
+      Levels candidate = random_levels(random, family);
       if (open.would_cover(candidate) > open.would_cover(best)) best = candidate;
     }
     if (!known.insert(best).second) continue;

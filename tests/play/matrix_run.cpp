@@ -82,6 +82,19 @@ Json config_of(const arch::Architecture& architecture) {
       if (!each.attends()) config["conv_L_cache"] = std::get<arch::ShortConvolution>(each.mixer).taps;
     }
   }
+  if (layer.naming == arch::Naming::kQwen35) {
+    config["layer_types"] = Json::array();
+    for (const arch::LayerSpec& each : architecture.layers) {
+      config["layer_types"].push_back(each.attends() ? "full_attention" : "linear_attention");
+      if (each.attends()) continue;
+      const auto& delta = std::get<arch::GatedDelta>(each.mixer);
+      config.update({{"linear_num_key_heads", delta.key_heads},
+                     {"linear_num_value_heads", delta.value_heads},
+                     {"linear_key_head_dim", delta.key_dim},
+                     {"linear_value_head_dim", delta.value_dim},
+                     {"linear_conv_kernel_dim", delta.taps}});
+    }
+  }
   return config;
 }
 

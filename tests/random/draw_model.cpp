@@ -150,6 +150,23 @@ void draw_biases(Json& model, const arch::Family& family, Dice& dice) {
   draw(family.feed_forward_bias, family.feed_forward_bias_key);
 }
 
+// States in the place of attention, in any layers but one; up to three value heads for a key head.
+void draw_qwen35(Json& model, Dice& dice) {
+  const auto layers = model["num_hidden_layers"].get<int64_t>(), attends = dice.between(0, layers - 1);
+  const bool groups = model["hidden_size"].get<int64_t>() % 32 == 0;  // as INT4 has them
+  Json types = Json::array();
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    types.push_back(layer == attends || dice.chance(0.3) ? "full_attention" : "linear_attention");
+  }
+  dice.chance(0.3) ? model["full_attention_interval"] = dice.between(1, layers) : model["layer_types"] = types;
+  const int64_t keys = dice.between(1, 4);
+  model["linear_num_key_heads"] = keys;
+  model["linear_num_value_heads"] = keys * dice.between(1, 3);
+  model["linear_key_head_dim"] = groups ? 32 : dice.between(1, 40);
+  model["linear_value_head_dim"] = groups ? 32 : dice.one_of<int64_t>({1, 7, 16, 33, 128});
+  model["linear_conv_kernel_dim"] = dice.one_of<int64_t>({1, 2, 4, 4, 4, 9});
+}
+
 // How positions are stretched, and how many numbers of a head they turn.
 void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
@@ -215,6 +232,7 @@ Json draw_model(Dice& dice) {
   draw_biases(model, family, dice);
   if (family.keys == arch::Keys::kLfm2) draw_lfm2(model, dice);
   if (family.keys == arch::Keys::kGraniteHybrid) draw_granite_hybrid(model);
+  if (family.keys == arch::Keys::kQwen35) draw_qwen35(model, dice);
   draw_window(model, family, dice);
   draw_experts(model, family, dice);
   draw_positions(model, family, dice);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -13,9 +12,11 @@
 #include "footprint/experts.h"
 #include "footprint/linear.h"
 #include "plan/estimate/attention_operators.h"
+#include "plan/estimate/delta_operators.h"
 #include "plan/estimate/expert_operators.h"
 #include "plan/estimate/linear_sizes.h"
 #include "plan/estimate/parameter_gradients.h"
+#include "plan/estimate/part_names.h"
 #include "plan/estimate/value_readers.h"
 
 namespace fathom::plan {
@@ -50,7 +51,7 @@ class LayerOperators {
     for (number_ = 0; number_ < program_.steps.size(); ++number_) {
       const Step& step = program_.steps[number_];
       const bool begins = number_ == 0 || program_.steps[number_ - 1].branch != step.branch;
-      if (begins) part_ = readers_.of_input(step.branch);
+      if (begins) part_ = first_part(spec_, step.branch);
       const size_t before = operators_.size();
       take_step(step);
       for (size_t i = before; i < operators_.size(); ++i) add_what_is_there(operators_[i], step);
@@ -89,6 +90,11 @@ class LayerOperators {
         return attend(step);
       case StepKind::kConvolve:
         return convolve(step);
+      case StepKind::kDelta:
+        part_ = "the delta rule";
+        return push_simple(step, delta_rule(subject_), gradients_of_delta(subject_));
+      case StepKind::kGatedNorm:
+        return gate_norm(step);
       case StepKind::kActivate:
         return activate(step);
       case StepKind::kExperts:
@@ -178,15 +184,23 @@ class LayerOperators {
     part_ = "the convolution's output projection";
   }
 
+  void gate_norm(const Step& step) {
+    part_ = "the gated norm";
+    push_made_again(step, footprint::gated_norm_footprint(step_, numbers_of(step.makes.front())),
+                    gradients_of(subject_.rows, step.module), "output of a gated norm");
+    part_ = "the delta rule's output projection";
+  }
+
   void activate(const Step& step) {
     const int64_t inner = numbers_of(step.makes.front());
-    const Activation activation = spec_.feed_forward.activation;
-    part_ = "the gate";
-    push_made_again(step,
-                    step.reads.size() > 1 ? footprint::gate_footprint(step_, inner, activation)
-                                          : footprint::activation_footprint(step_, inner),
-                    {}, "output of the gate");
-    part_ = "the down projection";
+    const bool of_attention = step.branch == Branch::kMixer;
+    part_ = of_attention ? "attention's gate" : "the gate";
+    footprint::Footprint its = step.reads.size() > 1 ? footprint::gate_footprint(step_, inner, step.activation)
+                                                     : footprint::activation_footprint(step_, inner);
+    // What fused kernels made, they keep themselves.
+    if (of_attention && !by_scores_ && !output_is_apart(subject_)) its.kept.front().product.front().count = 1;
+    push_made_again(step, std::move(its), {}, "output of the gate");
+    part_ = of_attention ? "attention's output projection" : "the down projection";
   }
 
   // The router, its choice, and two products.
@@ -260,7 +274,10 @@ class LayerOperators {
   }
   // Of a step with one operator, which nobody runs backward where nothing needs a gradient.
   void push_simple(const Step& step, footprint::Footprint footprint) {
-    Tensors gradients = step.module != nullptr ? gradients_of(subject_.rows, step.module) : Tensors();
+    push_simple(step, std::move(footprint),
+                step.module != nullptr ? gradients_of(subject_.rows, step.module) : Tensors());
+  }
+  void push_simple(const Step& step, footprint::Footprint footprint, Tensors gradients) {
     const bool needs = any_needs_gradient(step) || !gradients.empty();
     if (!needs) footprint.kept = {}, footprint.backward = {};
     push(std::move(footprint), std::move(gradients));
@@ -306,12 +323,8 @@ class LayerOperators {
       }
       if (!is_read_later || is_stream(value) || !known(value).needs_gradient) continue;
       if (value == LayerProgram::kSource && fake_codes_) continue;  // each of its readers makes its own
-      std::set<Branch> made;
-      for (size_t number = number_ + 1; number < program_.steps.size(); ++number) {
-        const Step& later = program_.steps[number];
-        if (std::find(later.reads.begin(), later.reads.end(), value) != later.reads.end()) made.insert(later.branch);
-      }
-      each.waiting.insert(each.waiting.end(), made.size(), gradient_of_value(value));
+      const auto made = static_cast<size_t>(readers_.branches_behind(value, number_));
+      each.waiting.insert(each.waiting.end(), made, gradient_of_value(value));
     }
     const size_t input = program_.steps.front().makes.front();
     if (stays_made(input)) {
@@ -362,8 +375,9 @@ class LayerOperators {
   }
   // Whether the kernel that makes the gradients of gate and up makes their product again, too.
   bool meets_gate(size_t value) const {
-    const bool gated = made_by(value, StepKind::kActivate) && spec_.feed_forward.gated;
-    return gated && step_.cuda && footprint::gate_by_kernel(step_, spec_.feed_forward.activation);
+    if (!step_.cuda || !made_by(value, StepKind::kActivate)) return false;
+    const Step& its = program_.steps[program_.values[value].made_by];
+    return its.reads.size() > 1 && footprint::gate_by_kernel(step_, its.activation);
   }
 
   // Of a linear layer that reads the value.
@@ -376,6 +390,7 @@ class LayerOperators {
     sizes.input_needs_gradient = known(value).needs_gradient;
     return sizes;
   }
+  footprint::LinearSizes sizes_of(std::string_view module) const { return linear_sizes(subject_, module); }
 
   const LayerSubject& subject_;
   const arch::LayerSpec& spec_;

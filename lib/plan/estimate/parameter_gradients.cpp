@@ -33,6 +33,11 @@ const char* name_of_gradient(Role role) {
       return "gradients of experts";
     case Role::kConvolution:
       return "gradients of convolutions";
+    case Role::kGateNorm:
+      return "gradients of gated norms";
+    case Role::kDecayRate:
+    case Role::kDecayBias:
+      return "gradients of decays";
     case Role::kBias:
       return "gradients of biases";
     case Role::kStepSizes:
@@ -49,7 +54,8 @@ const char* name_of_gradient(Role role) {
 bool belongs_to(const ParameterRow& row, std::string_view module) {
   const size_t at = row.spec.name.find(module);
   const size_t end = at + module.size();
-  return at != std::string::npos && (at == 0 || row.spec.name[at - 1] == '.') && row.spec.name[end] == '.';
+  return at != std::string::npos && (at == 0 || row.spec.name[at - 1] == '.') &&
+         (end == row.spec.name.size() || row.spec.name[end] == '.');
 }
 
 Bytes gradient_of(const ParameterRow& row) {

@@ -88,7 +88,7 @@ OffloadedLayerBytes offloaded_layers(const arch::Run& run) {
     if (row.trained || unit == 0 || unit + 1 == units.size()) continue;
     const auto add = [&](int64_t bytes) { units[unit] += round_up(bytes, footprint::kStagingAlignment); };
     if (!row.codes) {
-      offloaded.numbers += row.spec.elements();
+      (row.dtype == run.precision.stored ? offloaded.numbers : offloaded.wide) += row.spec.elements();
       add(row.value_bytes());
       continue;
     }

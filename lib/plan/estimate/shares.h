@@ -31,8 +31,9 @@ std::vector<UnitShare> unit_shares(const arch::Run& run);
 
 // Frozen parameters of layers that lie in the host's memory (config offload_weights); zeros where none do.
 struct OffloadedLayerBytes {
-  int64_t numbers = 0, codes = 0, scales = 0;  // of plain parameters; bytes of quantized ones
-  int64_t bytes = 0, largest = 0;              // as model/offloaded_layers.h has them: of all, of the largest layer
+  int64_t numbers = 0, wide = 0, codes = 0, scales = 0;  // of plain parameters, and in FP32 beside a narrower type;
+                                                         // bytes of quantized ones
+  int64_t bytes = 0, largest = 0;  // as model/offloaded_layers.h has them: of all, of the largest layer
 };
 OffloadedLayerBytes offloaded_layers(const arch::Run& run);
 

@@ -63,11 +63,12 @@ void add_gradients(const config::RunConfig& run, const arch::ParameterTable& par
 
 // The model, as this process holds it before a step: parameters, codes, adapters, rotary tables.
 Tensors model_tensors(const arch::Run& run, const Workload& workload) {
-  int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
+  int64_t plain = 0, wide = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, in FP32 beside it; bytes
   for (const arch::ParameterRow& row : run.parameters.rows) {
     if (!row.of_base()) continue;
     if (!row.codes) {
-      plain = checked_add(plain, row.spec.elements(), "parameters of the base");
+      int64_t& numbers = row.dtype == run.precision.stored ? plain : wide;
+      numbers = checked_add(numbers, row.spec.elements(), "parameters of the base");
       continue;
     }
     const quant::Layout layout = quant::layout_of(*row.codes, row.spec.shape[0], row.spec.shape[1]);
@@ -78,14 +79,16 @@ Tensors model_tensors(const arch::Run& run, const Workload& workload) {
   const int64_t stored = size_of(run.precision.stored);
   const int64_t step_sizes = run.parameters.count_of(arch::Role::kStepSizes);
   constexpr auto kOfModel = Component::kWeights;
-  Tensors moment = {{"weights", kWeights, {{plain - offloaded.numbers, "parameters"}, {stored, "bytes"}}, kOfModel},
-                    {"quantized weights", kCodes, {{codes - offloaded.codes, "bytes"}}, kOfModel},
-                    {"scales of quantized weights", kCodes, {{scales - offloaded.scales, "bytes"}}, kOfModel},
-                    {"adapters", kWeights, {{run.parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOfModel},
-                    {"learned step sizes",
-                     "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
-                     {{step_sizes, "step sizes"}, {4, "bytes"}},
-                     kOfModel}};
+  Tensors moment = {
+      {"weights", kWeights, {{plain - offloaded.numbers, "parameters"}, {stored, "bytes"}}, kOfModel},
+      {"weights that stay FP32", kWeights, {{wide - offloaded.wide, "parameters"}, {4, "bytes"}}, kOfModel},
+      {"quantized weights", kCodes, {{codes - offloaded.codes, "bytes"}}, kOfModel},
+      {"scales of quantized weights", kCodes, {{scales - offloaded.scales, "bytes"}}, kOfModel},
+      {"adapters", kWeights, {{run.parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOfModel},
+      {"learned step sizes",
+       "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
+       {{step_sizes, "step sizes"}, {4, "bytes"}},
+       kOfModel}};
   moment.push_back(filling_of_blocks(run));
   divide_among_processes(run.config, moment);
   add_rotary_tables(run.architecture, longest_sequence(workload), moment);

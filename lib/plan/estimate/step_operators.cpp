@@ -300,11 +300,12 @@ BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) con
   const auto kept = [&](const char* what, const arch::LayerSpec& layer, int64_t positions,
                         memory::Component component) {
     constexpr const char* kCache =
-        "keys and values of every position (Pope et al. 2022, arXiv 2211.05102), or a convolution's last inputs";
+        "keys and values of every position (Pope et al. 2022, arXiv 2211.05102), a convolution's last inputs, or "
+        "states";
     Tensors tensors;
-    for (const auto& sizes : arch::kept_while_generating(architecture, layer, shape.rows, positions)) {
-      Product product = {{last.compute_bytes, "bytes"}};
-      for (const int64_t size : sizes) product.push_back({size, ""});
+    for (const auto& each : arch::kept_while_generating(architecture, layer, shape.rows, positions)) {
+      Product product = {{each.in_fp32 ? 4 : last.compute_bytes, "bytes"}};
+      for (const int64_t size : each.sizes) product.push_back({size, ""});
       tensors.push_back({what, kCache, std::move(product), component});
     }
     return tensors;

@@ -2,6 +2,7 @@
 #include "plan/estimate/value_readers.h"
 
 #include <algorithm>
+#include <set>
 
 #include "plan/estimate/linear_sizes.h"
 
@@ -19,14 +20,6 @@ bool ValueReaders::keeps(const Step& step, size_t value) const {
   return linear_sizes(subject_, step.module).keeps_input() || linear_sizes(subject_, experts).keeps_input();
 }
 
-const char* ValueReaders::of_input(Branch branch) const {
-  const arch::LayerSpec& spec = subject_.spec;
-  if (branch == Branch::kMixer) return spec.attends() ? "queries, keys and values" : "a convolution's parts";
-  if (branch == Branch::kSource) return "queries, and a source's keys and values";
-  if (spec.feed_forward.experts) return "the router";
-  return spec.feed_forward.gated ? "gate and up" : "the up projection";
-}
-
 bool ValueReaders::keep(size_t value) const {
   return std::any_of(program_.steps.begin(), program_.steps.end(),
                      [&](const Step& step) { return keeps(step, value); });
@@ -42,6 +35,15 @@ int64_t ValueReaders::gradients(size_t value) const {
     if (step.kind == StepKind::kExperts) sum += 2;
   }
   return sum;
+}
+
+int64_t ValueReaders::branches_behind(size_t value, size_t number) const {
+  std::set<Branch> branches;
+  for (++number; number < program_.steps.size(); ++number) {
+    const Step& later = program_.steps[number];
+    if (std::find(later.reads.begin(), later.reads.end(), value) != later.reads.end()) branches.insert(later.branch);
+  }
+  return std::ssize(branches);
 }
 
 bool ValueReaders::want_still(size_t value, size_t number) const {

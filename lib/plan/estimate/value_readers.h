@@ -11,12 +11,12 @@ class ValueReaders {
   // Refers to both.
   ValueReaders(const LayerSubject& subject, const arch::LayerProgram& program) : subject_(subject), program_(program) {}
 
-  // In words, of what a branch begins with.
-  const char* of_input(arch::Branch branch) const;
   // Projections or experts want it as it is.
   bool keep(size_t value) const;
   // Gradients that are made apart of it, and added up.
   int64_t gradients(size_t value) const;
+  // How many branches read it behind the step.
+  int64_t branches_behind(size_t value, size_t number) const;
   // Parallel branches read it, and it is made again: the feed-forward part, which goes backward first, has had it made,
   // and the step or one before it in the other branch wants it still.
   bool want_still(size_t value, size_t number) const;

@@ -1,0 +1,56 @@
+// Three of four layers have the gated delta rule, unless layer_types says otherwise.
+#include "arch/read_qwen35.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/json_value.h"
+
+namespace fathom::arch {
+namespace {
+
+constexpr const char *kLayerTypes = "layer_types", *kInterval = "full_attention_interval";
+
+std::vector<bool> read_which_are_deltas(const ConfigJson& config, size_t layers) {
+  if (const auto types = config.layers_of_type("linear_attention", layers)) return *types;
+  const int64_t interval = config.size(kInterval, 4);
+  std::vector<bool> deltas;
+  for (int64_t layer = 1; layer <= static_cast<int64_t>(layers); ++layer) deltas.push_back(layer % interval != 0);
+  return deltas;
+}
+
+// Of these transformers computes one alone, whatever they say.
+void refuse_other_layers(const ConfigJson& config) {
+  if (config.find("attn_output_gate") != nullptr && !config.flag("attn_output_gate")) {
+    config.refuse("attn_output_gate", "only true is supported");
+  }
+  const Json* state = config.find("mamba_ssm_dtype");
+  if (state != nullptr && *state != "float32") {
+    config.refuse("mamba_ssm_dtype", state->dump().substr(0, 80) + " is not supported (only float32)");
+  }
+}
+
+}  // namespace
+
+void read_deltas(const ConfigJson& config, Architecture& architecture) {
+  refuse_other_layers(config);
+  const GatedDelta delta{.key_heads = config.size("linear_num_key_heads", 16),
+                         .value_heads = config.size("linear_num_value_heads", 32),
+                         .key_dim = config.size("linear_key_head_dim", 128),
+                         .value_dim = config.size("linear_value_head_dim", 128),
+                         .taps = config.size("linear_conv_kernel_dim", 4)};
+  if (delta.value_heads % delta.key_heads != 0) {
+    config.refuse("linear_num_value_heads", std::to_string(delta.value_heads) + " is no multiple of " +
+                                                std::to_string(delta.key_heads) + ", the linear_num_key_heads");
+  }
+  const std::vector<bool> deltas = read_which_are_deltas(config, architecture.layers.size());
+  if (std::find(deltas.begin(), deltas.end(), false) == deltas.end()) {
+    config.refuse(config.find(kLayerTypes) != nullptr ? kLayerTypes : kInterval, "expected a layer that attends");
+  }
+  for (size_t layer = 0; layer < deltas.size(); ++layer) {
+    architecture.layers[layer].attention().output_gate = true;
+    if (deltas[layer]) architecture.layers[layer].mixer = delta;
+  }
+}
+
+}  // namespace fathom::arch
