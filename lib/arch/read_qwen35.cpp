@@ -2,6 +2,7 @@
 #include "arch/read_qwen35.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/json_value.h"
@@ -24,9 +25,10 @@ void refuse_other_layers(const ConfigJson& config) {
   if (config.find("attn_output_gate") != nullptr && !config.flag("attn_output_gate")) {
     config.refuse("attn_output_gate", "only true is supported");
   }
-  const Json* state = config.find("mamba_ssm_dtype");
-  if (state != nullptr && *state != "float32") {
-    config.refuse("mamba_ssm_dtype", state->dump().substr(0, 80) + " is not supported (only float32)");
+  for (const auto& [key, only] : {std::pair{"mamba_ssm_dtype", "float32"}, {"output_gate_type", "swish"}}) {
+    const Json* said = config.find(key);
+    if (said == nullptr || *said == only) continue;
+    config.refuse(key, said->dump().substr(0, 80) + " is not supported (only " + only + ")");
   }
 }
 

@@ -124,6 +124,13 @@ const std::vector<TextType>& text_types() {
                     {"num_hidden_layers", 32},
                     {"num_attention_heads", 32},
                     {"max_position_embeddings", 128000}}},
+      {.model_type = "qwen3_5_text",
+       .family = "Qwen3_5ForCausalLM",
+       .defaults = {{"vocab_size", 248320},
+                    {"hidden_size", 4096},
+                    {"intermediate_size", 12288},
+                    {"num_hidden_layers", 32},
+                    {"num_attention_heads", 16}}},
   };
   return table;
 }

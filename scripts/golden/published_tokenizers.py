@@ -25,6 +25,8 @@ NEVER = [0xC0, 0xC1, *range(0xF5, 0x100)]  # bytes that UTF-8 does not have
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 TEKKEN = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
           r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
+          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
 def train_characters(specials, cut_words=True):
@@ -224,6 +226,20 @@ def cwm():
                        "model_input_names": ["input_ids", "attention_mask"]}
 
 
+def qwen35():
+    """Qwen3.5: marks belong to the words that they stand in."""
+    tokenizer = train_bytes(golden.split(QWEN35), normalizers.NFC())
+    words = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
+             "<|image_pad|>", "<|video_pad|>")
+    add_specials(tokenizer, words)
+    for token in ("<tool_call>", "</tool_call>", "<think>", "</think>"):
+        tokenizer.add_tokens([AddedToken(token, normalized=False)])
+    tokenizer.post_processor = processors.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    return tokenizer, {"tokenizer_class": "Qwen2Tokenizer", "add_bos_token": False, "add_prefix_space": False,
+                       "bos_token": None, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "unk_token": None,
+                       "errors": "replace", "split_special_tokens": False, "clean_up_tokenization_spaces": False}
+
+
 def write_tekken(file):
     """Mistral's own file, small: tokens by rank, and control tokens, whose ids come before theirs. Tokens are those of a coarser
     pattern, words in mixed case and numbers, so that ids tell where this one splits."""
@@ -285,7 +301,7 @@ def compatible():
 FORMS = {"llama2": llama2, "phi3": phi3, "codellama": codellama, "mistral3": mistral3,
          "gemma2": lambda: gemma(("<start_of_turn>", "<end_of_turn>")), "gemma3": gemma3, "olmoe": olmoe, "granite3": granite3,
          "command_r": command_r, "olmo2": olmo2, "glm4": glm4, "cwm": cwm, "ministral": ministral, "ministral3": ministral3,
-         "codet5": codet5, "compatible": compatible}
+         "codet5": codet5, "qwen35": qwen35, "compatible": compatible}
 SAVED = ("llama2", "phi3", "codellama", "mistral3", "gemma2")
 OLD_MERGES = ("llama2", "codellama", "phi3", "olmoe", "olmo2")  # "a b"
 

@@ -66,6 +66,19 @@ SHAPES = {
                     num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6,
                     rope_parameters={"rope_type": "default", "rope_theta": 5000000.0, "mrope_section": [2, 2, 2],
                                      "mrope_interleaved": True})),
+    # States in most layers, which the last one reads by attention.
+    "whole_qwen35": dict(
+        family="qwen3_5", seed=1638, dtype=torch.bfloat16, spread=0.4, batch=(2, 71), r=3, alpha=32,
+        targets=["q_proj", "in_proj_qkv", "out_proj", "down_proj"],
+        whole=dict(vision_config=dict(depth=1, hidden_size=8, intermediate_size=12, num_heads=2, patch_size=4,
+                                      out_hidden_size=24, num_position_embeddings=16),
+                   image_token_id=67, video_token_id=68, vision_start_token_id=65, vision_end_token_id=66,
+                   tie_word_embeddings=True),
+        config=dict(vocab_size=67, hidden_size=24, intermediate_size=35, num_hidden_layers=4, num_attention_heads=2,
+                    num_key_value_heads=1, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+                    linear_key_head_dim=10, linear_value_head_dim=12,
+                    rope_parameters={"rope_type": "default", "rope_theta": 10000000.0, "mrope_section": [1, 1, 0],
+                                     "mrope_interleaved": True, "partial_rotary_factor": 0.25})),
 }
 
 if __name__ == "__main__":

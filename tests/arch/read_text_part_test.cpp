@@ -57,6 +57,23 @@ TEST(TextPart, OfMistralIsOfTheTypeThatTextConfigNames) {
   EXPECT_EQ(family_of(""), "MistralForCausalLM");
 }
 
+// Every fourth layer attends; a head of its own unless the whole model says otherwise.
+TEST(TextPart, OfQwen35HasTheDefaultsOfItsClass) {
+  const Architecture qwen = parse(R"({"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
+      "text_config": {"num_hidden_layers": 4, "tie_word_embeddings": true, "dtype": "bfloat16",
+                      "rope_parameters": {"rope_type": "mrope", "rope_theta": 1e7, "mrope_section": [11, 11, 10]}}})");
+  EXPECT_EQ(qwen.family, "Qwen3_5ForCausalLM");
+  EXPECT_EQ(qwen.vocab_size, 248320);
+  EXPECT_EQ(qwen.hidden_size, 4096);
+  EXPECT_EQ(qwen.layers[2].mixer, Mixer(GatedDelta{16, 32, 128, 128, 4}));
+  EXPECT_EQ(qwen.layers[3].attention().rotary, (Rotary{.width = 64, .theta = 1e7}));
+  EXPECT_FALSE(qwen.tie_word_embeddings);
+  EXPECT_EQ(qwen.dtype, DType::kBF16);
+  ASSERT_TRUE(qwen.text_part);
+  EXPECT_EQ(qwen.text_part->model, "model.language_model.");
+  EXPECT_EQ(qwen.text_part->placeholder_ids, (std::vector<int64_t>{248056, 248057}));
+}
+
 constexpr const char* kFlat = R"("architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
     "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
     "num_key_value_heads": 2, "vocab_size": 300, "rms_norm_eps": 1e-06, "rope_theta": 500000.0,

@@ -252,7 +252,8 @@ Json in_whole(const Json& model) {
       {"MistralForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "mistral", false},
       {"Ministral3ForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "ministral3", false},
       {"Qwen2ForCausalLM", "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "", true},
-      {"Qwen3ForCausalLM", "qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", false}};
+      {"Qwen3ForCausalLM", "qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", false},
+      {"Qwen3_5ForCausalLM", "qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", false}};
   const auto* whole = std::find_if(std::begin(kWholes), std::end(kWholes),
                                    [&](const Whole& row) { return model["architectures"][0] == row.family; });
   if (whole == std::end(kWholes)) return nullptr;

@@ -36,6 +36,11 @@ inline std::string random_bytes(const arch::ParameterSpec& spec, DType type, aut
   return bytes;
 }
 
+// Folders of Qwen3.5 have these two in FP32 beside BF16 (vllm-project/vllm#51836).
+inline DType stored_type(const arch::ParameterSpec& spec, DType type) {
+  return spec.role == arch::Role::kDecayRate || spec.role == arch::Role::kGateNorm ? DType::kF32 : type;
+}
+
 // Of other parts than text, where folders that call their text part so have some.
 inline std::vector<std::string> names_beside(const arch::Architecture& architecture) {
   if (!architecture.text_part) return {};
@@ -78,11 +83,11 @@ inline void write_weights(const arch::Architecture& architecture, DType type, si
   for (size_t i = 0; i < parts.size(); ++i) {
     arch::ParameterSpec spec = *owners[i];
     spec.shape = parts[i].shape;
-    const std::string& bytes = contents.emplace_back(random_bytes(spec, type, dice));
+    const std::string& bytes = contents.emplace_back(random_bytes(spec, stored_type(spec, type), dice));
     const size_t shard = i * count / parts.size();
     weights::TensorSource source;
     source.name = parts[i].name;
-    source.dtype = type;
+    source.dtype = stored_type(spec, type);
     source.shape = parts[i].shape;
     source.data = reinterpret_cast<const std::byte*>(bytes.data());
     shards[shard].push_back(source);
