@@ -68,7 +68,7 @@ SHAPES = {
                                      "mrope_interleaved": True})),
     # States in most layers, which the last one reads by attention.
     "whole_qwen35": dict(
-        family="qwen3_5", seed=1638, dtype=torch.bfloat16, spread=0.4, batch=(2, 71), r=3, alpha=32,
+        family="qwen3_5", seed=1635, dtype=torch.bfloat16, spread=0.4, batch=(2, 71), r=3, alpha=32,
         targets=["q_proj", "in_proj_qkv", "out_proj", "down_proj"],
         whole=dict(vision_config=dict(depth=1, hidden_size=8, intermediate_size=12, num_heads=2, patch_size=4,
                                       out_hidden_size=24, num_position_embeddings=16),
@@ -77,8 +77,8 @@ SHAPES = {
         config=dict(vocab_size=67, hidden_size=24, intermediate_size=35, num_hidden_layers=4, num_attention_heads=2,
                     num_key_value_heads=1, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
                     linear_key_head_dim=10, linear_value_head_dim=12,
-                    rope_parameters={"rope_type": "default", "rope_theta": 10000000.0, "mrope_section": [1, 1, 0],
-                                     "mrope_interleaved": True, "partial_rotary_factor": 0.25})),
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "mrope_section": [2, 1, 1],
+                                     "mrope_interleaved": True, "partial_rotary_factor": 0.5})),
 }
 
 if __name__ == "__main__":

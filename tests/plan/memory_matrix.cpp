@@ -94,7 +94,9 @@ struct ModuleNames {
 ModuleNames names_of(const Levels& levels) {
   if (encodes(levels)) return {{"o", "wo"}, {"shared", "lm_head"}, {"layer_norm", "final_layer_norm"}};
   if (levels[kFamily] == kGpt2) return {{"c_proj"}, {"wte", "wpe", "lm_head"}, {"ln_1", "ln_2", "ln_f"}};
-  if (levels[kFamily] == kQwen35) return {{"o_proj", "out_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
+  if (levels[kFamily] == kQwen35 && number_of(levels, kLayers) > 1) {
+    return {{"o_proj", "out_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
+  }
   if (levels[kFamily] == kLfm2) return {{"out_proj", "w2"}, {"embed_tokens", "lm_head"}, {"norm"}};
   return {{"o_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
 }

@@ -12,7 +12,10 @@ footprint::Footprint delta_rule(const LayerSubject& subject) {
   footprint::DeltaSizes sizes = {its.key_heads, its.value_heads, its.key_dim, its.value_dim};
   // A GPU takes a row of documents as one text.
   if (subject.batch.document_lengths.empty() || subject.step.cuda) {
-    sizes.chunks = subject.batch.rows * divide_up(subject.step.tokens / subject.batch.rows, footprint::kDeltaChunk);
+    const int64_t length = subject.step.tokens / subject.batch.rows;
+    sizes.texts = subject.batch.rows;
+    sizes.chunks = sizes.texts * divide_up(length, footprint::kDeltaChunk);
+    sizes.ragged = sizes.texts > 1 && length % footprint::kDeltaChunk != 0;
   } else {
     for (const int64_t length : subject.batch.document_lengths)
       sizes.chunks += divide_up(length, footprint::kDeltaChunk);
