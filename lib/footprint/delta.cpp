@@ -28,9 +28,9 @@ class OfChunks {
       to.insert(to.end(), more);
     };
     const Bytes borders = states(sizes_, kOperators, sizes_.chunks + sizes_.texts);
-    moment(footprint.forward.front(),
-           {borders, each("answers", (sizes_.ragged ? 4 : 3) * sizes_.values()),
-            {"answers", kOperators, step_.wide(sizes_.values(), step_.compute_bytes)}});
+    moment(footprint.forward.front(), {borders,
+                                       each("answers", (sizes_.ragged ? 4 : 3) * sizes_.values()),
+                                       {"answers", kOperators, step_.wide(sizes_.values(), step_.compute_bytes)}});
 
     // Pairs of tokens, then what they and states give to queries and keys, then the rows of the batch.
     const Tensors read = footprint.backward.front();
@@ -40,15 +40,20 @@ class OfChunks {
     const Bytes of_keys = each("gradients of queries and keys", 3 * wide_keys());
     const Bytes of_pairs = each("gradients of pairs", 2 * heads * kDeltaChunk);
     footprint.backward.assign(4, read);
-    moment(footprint.backward[0], {both, each("gradients of answers and what is written", 2 * values),
-                                   each("gradients of pairs, and their products", 4 * heads * kDeltaChunk)});
+    moment(footprint.backward[0],
+           {both, each("gradients of answers and what is written", 2 * values), each("sums of gradients", heads),
+            each("gradients of pairs, and their products", 4 * heads * kDeltaChunk)});
     moment(footprint.backward[1], {both, of_values, of_keys, of_pairs, each("sums of gradients", 2 * heads),
                                    each("products of keys and gradients", wide_keys())});
     moment(footprint.backward[2], {both, of_values, of_keys, of_pairs, each("sums of gradients", 4 * heads),
                                    states(sizes_, kOperators, sizes_.chunks)});
-    moment(footprint.backward[3],
-           {both, of_values, of_keys, of_pairs, each("sums of gradients", 5 * heads), of_rows(),
-            {"gradients of decays", kOperators, step_.wide(heads, 4)}});
+    moment(footprint.backward[3], {both,
+                                   of_values,
+                                   of_keys,
+                                   of_pairs,
+                                   each("sums of gradients", 5 * heads),
+                                   of_rows(),
+                                   {"gradients of decays", kOperators, step_.wide(heads, 4)}});
   }
 
  private:

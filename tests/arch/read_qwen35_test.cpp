@@ -126,8 +126,11 @@ TEST(ReadQwen35, RefusesByKey) {
         read({{"mamba_ssm_dtype", "bfloat16"}});
       },
       refused("mamba_ssm_dtype: \"bfloat16\" is not supported"));
-  EXPECT_THAT([] { read({{"output_gate_type", "sigmoid"}}); },
-              refused("output_gate_type: \"sigmoid\" is not supported (only swish)"));
+  EXPECT_THAT(
+      [] {
+        read({{"output_gate_type", "sigmoid"}});
+      },
+      refused("output_gate_type: \"sigmoid\" is not supported (only swish)"));
   EXPECT_THAT([] { read({{"linear_key_head_dim", 0}}); }, refused("linear_key_head_dim"));
 }
 

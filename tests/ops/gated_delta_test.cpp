@@ -109,7 +109,8 @@ void expect_near(const Operator& ours, const Operator& reference, const std::vec
   }
 }
 
-const std::vector<arch::GatedDelta> kSizes = {{2, 6, 8, 14, 4}, {1, 1, 20, 6, 1}, {3, 3, 5, 32, 2}};
+const std::vector<arch::GatedDelta> kSizes = {
+    {2, 6, 8, 14, 4}, {1, 1, 20, 6, 1}, {3, 3, 5, 32, 2}, {1, 2, 9, 7, 3}, {4, 12, 31, 1, 9}};
 
 TEST_P(GatedDelta, of_rows) {
   for (const arch::GatedDelta& delta : kSizes) {
@@ -117,6 +118,7 @@ TEST_P(GatedDelta, of_rows) {
          std::vector<std::pair<int64_t, int64_t>>{{2, 5}, {1, 64}, {2, 67}, {1, 200}, {3, 1}}) {
       SCOPED_TRACE(std::to_string(rows) + " of " + std::to_string(length));
       const std::vector<int64_t> lengths(static_cast<size_t>(rows), length);
+      EXPECT_TRUE(ours(delta, inputs(delta, rows * length), length).is_contiguous());
       expect_near([&](const auto& in) { return ours(delta, in, length); },
                   [&](const auto& in) { return formula(delta, in, lengths); }, inputs(delta, rows * length));
     }

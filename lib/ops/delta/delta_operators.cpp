@@ -50,14 +50,14 @@ class Chunks {
   at::ScalarType type() const { return type_; }
   std::vector<int64_t> state_sizes() const { return {rows_ * delta_.value_heads, delta_.key_dim, delta_.value_dim}; }
 
-  // [T, heads * e] as chunks, and back; rows that fill the last chunk are zero.
+  // [T, heads * e] as chunks, and back, row after row; rows that fill the last chunk are zero.
   at::Tensor of_heads(const at::Tensor& x_TD, int64_t heads) const {
     return padded(x_TD.to(type_).unflatten(1, {heads, -1}));
   }
   at::Tensor to_rows(const at::Tensor& x_NYIE) const {
     const int64_t heads = x_NYIE.size(1) / rows_;
     const at::Tensor x = x_NYIE.unflatten(1, {rows_, heads}).permute({1, 0, 3, 2, 4}).flatten(1, 2);
-    return x.narrow(1, 0, length_).reshape({rows_ * length_, heads * x_NYIE.size(3)});
+    return x.narrow(1, 0, length_).reshape({rows_ * length_, heads * x_NYIE.size(3)}).contiguous();
   }
   // Those of the value heads that share a key head.
   at::Tensor sum_of_group(const at::Tensor& x_NYIE) const {
@@ -93,9 +93,10 @@ class Chunks {
         .permute({1, 0, 3, 2, 4})
         .reshape({count_, rows_ * x.size(2), kDeltaChunk, x.size(3)});
   }
+  // Each with numbers of its own, unless there are as many key heads.
   at::Tensor for_values(const at::Tensor& x_NYIE) const {
     const int64_t group = delta_.value_heads / delta_.key_heads;
-    return x_NYIE.unsqueeze(2).expand({-1, -1, group, -1, -1}).flatten(1, 2);
+    return x_NYIE.unsqueeze(2).expand({-1, -1, group, -1, -1}).flatten(1, 2).contiguous();
   }
   static std::pair<at::Tensor, at::Tensor> unit(const at::Tensor& x_NYIE) {
     at::Tensor norms = (x_NYIE * x_NYIE).sum(at::IntArrayRef{-1}, true).add_(kLeastSquare).rsqrt_();

@@ -50,8 +50,7 @@ class LayerOperators {
   Operators take() {
     for (number_ = 0; number_ < program_.steps.size(); ++number_) {
       const Step& step = program_.steps[number_];
-      const bool begins = number_ == 0 || program_.steps[number_ - 1].branch != step.branch;
-      if (begins) part_ = first_part(spec_, step.branch);
+      if (number_ == 0 || program_.steps[number_ - 1].branch != step.branch) part_ = first_part(spec_, step.branch);
       const size_t before = operators_.size();
       take_step(step);
       for (size_t i = before; i < operators_.size(); ++i) add_what_is_there(operators_[i], step);
