@@ -61,7 +61,7 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"ministral-3-14b", 13'506'073'600},  {"qwen2.5-vl-3b", 3'085'938'688},
       {"qwen2.5-vl-7b", 7'615'616'512},     {"qwen3-vl-4b", 4'022'468'096},
       {"qwen3-vl-8b", 8'190'735'360},       {"qwen3.5-4b", 4'205'751'296},
-      {"qwen3.5-9b", 8'953'803'264},
+      {"qwen3.5-9b", 8'953'803'264},        {"qwen3.5-27b", 26'895'998'464},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {

@@ -14,9 +14,9 @@ struct KnownShape {
   int64_t vocabulary, width, inner, layers, heads, key_value_heads, head_size;
   bool tied;
   DType dtype;
-  bool biased = false, normed = false;  // as Qwen2, as Qwen3
+  bool biased = false, normed = false, mixed = false;  // as Qwen2, as Qwen3, as Qwen3.5
 };
-constexpr std::array<KnownShape, 12> kShapes = {{
+constexpr std::array<KnownShape, 13> kShapes = {{
     {"Llama_2_7B", 32000, 4096, 11008, 32, 32, 32, 128, false, DType::kF32},
     {"Llama_2_70B", 32000, 8192, 28672, 80, 64, 8, 128, false, DType::kBF16},
     {"Llama_3_8B", 128256, 4096, 14336, 32, 32, 8, 128, false, DType::kBF16},
@@ -28,6 +28,7 @@ constexpr std::array<KnownShape, 12> kShapes = {{
     {"Qwen_2_5_7B", 152064, 3584, 18944, 28, 28, 4, 128, false, DType::kBF16, true, false},
     {"Qwen_3_0_6B", 151936, 1024, 3072, 28, 16, 8, 128, true, DType::kBF16, false, true},
     {"Qwen_3_8B", 151936, 4096, 12288, 36, 32, 8, 128, false, DType::kBF16, false, true},
+    {"Qwen_3_5_4B", 248320, 2560, 9216, 32, 16, 4, 256, true, DType::kBF16, false, true, true},
     {"bytes", 512, 1024, 2816, 12, 16, 1, 80, false, DType::kF32},  // a small vocabulary, a single key head
 }};
 
@@ -70,9 +71,23 @@ class Draw {
                           .feed_forward = {.width = known.inner}};
     if (known.normed) layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
     architecture.layers.assign(static_cast<size_t>(known.layers), layer);
+    if (known.mixed) mix(architecture);
     architecture.tie_word_embeddings = known.tied;
     architecture.dtype = known.dtype;
     return architecture;
+  }
+
+  // Three of four layers have states.
+  static void mix(arch::Architecture& architecture) {
+    architecture.family = "Qwen3_5ForCausalLM";
+    architecture.norm_offset = 1;
+    for (size_t number = 0; number < architecture.layers.size(); ++number) {
+      arch::LayerSpec& layer = architecture.layers[number];
+      layer.naming = arch::Naming::kQwen35;
+      layer.attention().output_gate = true;
+      layer.attention().rotary->width = layer.attention().head_dim / 4;
+      if (number % 4 != 3) layer.mixer = arch::GatedDelta{16, 32, 128, 128, 4};
+    }
   }
 
   void draw_method(MatrixRun& run) {

@@ -107,6 +107,18 @@ void set_t5(plan::testing::MatrixRun& run) {
   run.architecture.layers.back().cross = true;
 }
 
+// A layer with states before one that attends.
+void set_qwen35(plan::testing::MatrixRun& run) {
+  run.architecture.family = "Qwen3_5ForCausalLM";
+  run.architecture.norm_offset = 1;
+  arch::LayerSpec& layer = run.architecture.layers.front();
+  layer.naming = arch::Naming::kQwen35;
+  layer.attention().output_gate = true;
+  layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
+  run.architecture.layers.push_back(layer);
+  run.architecture.layers.front().mixer = arch::GatedDelta{2, 6, 20, 24, 4};
+}
+
 schedule::BatchShape documents(std::vector<int64_t> lengths) {
   int64_t tokens = 0;
   for (const int64_t length : lengths) tokens += length;
@@ -278,6 +290,23 @@ const std::vector<Case>& cases() {
          layer.attention().head_dim = layer.attention().rotary->width = 32;
          layer.feed_forward.width = 64;
          run.steps = {{schedule::whole_batch(3, 5)}};
+       }},
+      {"states_of_documents",
+       [](Run& run) {
+         set_qwen35(run);
+         run.config.packing = true;
+         run.steps = {{documents({193, 40, 101})}};
+       }},
+      {"states_that_run_again",
+       [](Run& run) {
+         set_qwen35(run);
+         train_adapters(run.config, {"all-linear"});
+         run.config.gradient_checkpointing = true;
+       }},
+      {"states_that_no_gradient_reaches",
+       [](Run& run) {
+         set_qwen35(run);
+         train_adapters(run.config, {"out_proj", "o_proj"});
        }},
       {"adapters_with_dropout_in_a_lower_layer",
        [](Run& run) {
