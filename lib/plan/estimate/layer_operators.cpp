@@ -389,7 +389,6 @@ class LayerOperators {
     sizes.input_needs_gradient = known(value).needs_gradient;
     return sizes;
   }
-  footprint::LinearSizes sizes_of(std::string_view module) const { return linear_sizes(subject_, module); }
 
   const LayerSubject& subject_;
   const arch::LayerSpec& spec_;
