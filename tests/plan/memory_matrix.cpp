@@ -381,8 +381,9 @@ std::optional<MatrixRun> of_preferences(MatrixRun run) {
   return run;
 }
 
-std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count) {
+std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count, size_t among) {
   std::vector<MatrixRun> runs = memory_matrix();
+  if (runs.size() > among) runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(among), runs.end());
   SplitMix64 random(seed);
   while (runs.size() > count) runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(random.below(runs.size())));
   return runs;

@@ -33,8 +33,8 @@ struct MatrixRun {
 inline constexpr uint64_t kMatrixSeed = 20260501;
 std::vector<MatrixRun> memory_matrix(uint64_t seed = kMatrixSeed);
 
-// `count` different runs of the matrix, drawn from `seed`, in the order of the matrix.
-std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count);
+// `count` different runs of the matrix, drawn from `seed`, in the order of the matrix; of its first `among` alone.
+std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count, size_t among = SIZE_MAX);
 
 // The run with as many preferences as it had samples, each of two rows, and a reference's pass over the shapes of its
 // steps, without what preferences do not have: dropout, routers' share of the loss. Unset where rows are

@@ -137,18 +137,18 @@ TEST(HostMemory, HoldsWhatGoesToAGpuAndComesBack) {
   architecture.dtype = DType::kF16;
   EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan_on(config::Device::kCuda), 50, 70).load_peak, 50);
   Plan plan = plan_on(config::Device::kCuda);
-  plan.workload.trained_parameters = 300;
+  constexpr int64_t kLargest = 4096 * 8, kAdapters = 32 * 2 * 2 * kLargest;  // A and B, of queries and values
   plan.dry_run.phases[static_cast<int>(memory::Phase::kSave)].end[memory::Component::kOptimizerStates] = 2400;
-  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 300 * 4 + 2400)
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + kAdapters * 4 + 2400)
       << "all that is saved is copied";
   run.save_strategy = config::Cadence::kNo;
-  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 11008 * 8 * 4)
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + kLargest * 4)
       << "but where a signal asks for it";
   run.load_best_model_at_end = true;
-  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 300 * 4 + 2400)
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + kAdapters * 4 + 2400)
       << "the best is saved, too";
   run.save_in_background = false;
-  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + 11008 * 8 * 4)
+  EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan, 50, 70).save_peak, 50 + kLargest * 4)
       << "the largest tensor";
   run.dtype = DType::kF32;  // converted on the host, tensor by tensor
   EXPECT_EQ(estimate_host(arch::resolve(run, architecture), plan_on(config::Device::kCuda), 50, 70).load_peak,

@@ -83,6 +83,8 @@ Json config_of(const arch::Architecture& architecture) {
     }
   }
   if (layer.naming == arch::Naming::kQwen35) {
+    const double turned = static_cast<double>(attention.rotary->width) + 0.5;  // a share of heads is rounded down
+    config["partial_rotary_factor"] = turned / static_cast<double>(attention.head_dim);
     config["layer_types"] = Json::array();
     for (const arch::LayerSpec& each : architecture.layers) {
       config["layer_types"].push_back(each.attends() ? "full_attention" : "linear_attention");
