@@ -14,10 +14,10 @@
 #include "plan/estimate/attention_operators.h"
 #include "plan/estimate/delta_operators.h"
 #include "plan/estimate/expert_operators.h"
+#include "plan/estimate/layer_values.h"
 #include "plan/estimate/linear_sizes.h"
 #include "plan/estimate/parameter_gradients.h"
 #include "plan/estimate/part_names.h"
-#include "plan/estimate/value_readers.h"
 
 namespace fathom::plan {
 namespace {
@@ -26,26 +26,15 @@ using arch::Branch;
 using arch::LayerProgram;
 using arch::Step;
 using arch::StepKind;
-using footprint::StepSizes;
 using footprint::Tensors;
 
-constexpr const char* kLayer = "a value of a layer; lib/model/decoder_layer.cpp";
-
-class LayerOperators {
+class LayerOperators : LayerValues {
  public:
   explicit LayerOperators(const LayerSubject& subject)
-      : subject_(subject),
+      : LayerValues(subject),
         spec_(subject.spec),
-        step_(subject.step),
-        program_(arch::layer_program(subject.run.architecture, spec_)),
-        readers_(subject, program_),
         by_scores_(arch::attends_by_scores(subject.run.architecture, subject.gradients)),
-        fake_codes_(subject.run.settings.fake_scheme),
-        rounds_(subject.run.config.qat_activations == config::QatActivations::kInt8),
-        values_(program_.values.size()) {
-    values_[LayerProgram::kStream].needs_gradient = subject.input_needs_gradient;
-    values_[LayerProgram::kSource].needs_gradient = subject.source_needs_gradient;
-  }
+        fake_codes_(subject.run.settings.fake_scheme) {}
 
   Operators take() {
     for (number_ = 0; number_ < program_.steps.size(); ++number_) {
@@ -60,13 +49,6 @@ class LayerOperators {
   }
 
  private:
-  // What is known of a value of the program.
-  struct Known {
-    bool needs_gradient = false;
-    bool is_kept = false;     // for backward passes, from the forward pass on, as it is
-    bool made_again = false;  // for the backward passes of who reads it, from what is kept anyway
-  };
-
   // ---- steps.
 
   void take_step(const Step& step) {
@@ -310,7 +292,7 @@ class LayerOperators {
   // kept, the stream that a sum is added to, and what the step itself rounds; backward the gradients of such values,
   // which who reads them after has made. The stream's is not the layer's.
   void add_what_is_there(Operator& each, const Step& step) const {
-    for (size_t value = 0; value < values_.size(); ++value) {
+    for (size_t value = 0; value < program_.values.size(); ++value) {
       const arch::Value& its = program_.values[value];
       const bool given = program_.is_given(value), was_made = given || its.made_by < number_;
       const bool is_read_later = was_made && its.last_read_by != arch::Value::kNone && its.last_read_by > number_;
@@ -332,45 +314,9 @@ class LayerOperators {
     }
   }
 
-  // ---- values.
-
-  Known& known(size_t value) { return values_[value]; }
-  const Known& known(size_t value) const { return values_[value]; }
-  bool any_needs_gradient(const Step& step) const {
-    return std::any_of(step.reads.begin(), step.reads.end(), [&](size_t read) { return known(read).needs_gradient; });
-  }
-  int64_t numbers_of(size_t value) const { return program_.values[value].width; }
-  const StepSizes& step_of(size_t value) const { return program_.values[value].of_source ? subject_.source : step_; }
-  Product wide(size_t value) const { return step_of(value).wide(numbers_of(value), step_.compute_bytes); }
-  bool made_by(size_t value, StepKind kind) const {
-    return !program_.is_given(value) && program_.steps[program_.values[value].made_by].kind == kind;
-  }
-  bool is_stream(size_t value) const { return value == LayerProgram::kStream || made_by(value, StepKind::kAdd); }
-  bool is_stream_itself(size_t value) const { return made_by(value, StepKind::kRead) && !step_.casts() && !rounds_; }
-  bool is_input_of_branch(size_t value) const {
-    return made_by(value, StepKind::kNorm) || made_by(value, StepKind::kRead);
-  }
-  footprint::Bytes input_of_branch(size_t value) const { return {"input of a branch", kLayer, wide(value)}; }
-  footprint::Bytes alive(size_t value) const {
-    if (is_input_of_branch(value)) return input_of_branch(value);
-    if (is_stream(value)) {
-      return {"residual stream, after attention", kLayer, step_.wide(numbers_of(value), step_.stored_bytes)};
-    }
-    return {"values of a branch so far", kLayer, wide(value)};
-  }
-  footprint::Bytes gradient_of_value(size_t value) const {
-    const char* what = value == LayerProgram::kSource ? "gradient of a source"
-                       : is_input_of_branch(value)    ? "gradient of the layers' input"
-                                                      : "gradients of values of a branch";
-    return {what, footprint::kGradientSource, wide(value)};
-  }
-
   bool stays_made(size_t value) const {
     const bool is_cast = known(value).is_kept && readers_.bytes_made_again(value) != step_.compute_bytes;
     return (known(value).made_again || is_cast) && readers_.want_still(value, number_);
-  }
-  Tensors kept_alone(size_t value, const char* what) const {
-    return readers_.keep(value) ? Tensors{{what, kLayer, wide(value)}} : Tensors();
   }
   // Whether the kernel that makes the gradients of gate and up makes their product again, too.
   bool meets_gate(size_t value) const {
@@ -390,15 +336,9 @@ class LayerOperators {
     return sizes;
   }
 
-  const LayerSubject& subject_;
   const arch::LayerSpec& spec_;
-  const StepSizes& step_;
-  const LayerProgram program_;
-  const ValueReaders readers_;
   const bool by_scores_;
   const std::optional<quant::Scheme> fake_codes_;
-  const bool rounds_;  // what linear layers read
-  std::vector<Known> values_;
   Operators operators_;
   size_t number_ = 0;  // of the step at hand
   const char* part_ = "";
