@@ -1,10 +1,11 @@
-// Three of four layers have the gated delta rule, unless layer_types says otherwise.
+// Which layers have the gated delta rule, by layer_types or full_attention_interval, and its sizes.
 #include "arch/read_qwen35.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/json_value.h"
 
 namespace fathom::arch {
@@ -45,6 +46,12 @@ void read_deltas(const ConfigJson& config, Architecture& architecture) {
     config.refuse("linear_num_value_heads", std::to_string(delta.value_heads) + " is no multiple of " +
                                                 std::to_string(delta.key_heads) + ", the linear_num_key_heads");
   }
+  // Rows of the projections that hold several of these, before anybody reckons with them.
+  const int64_t keys = checked_multiply(delta.key_heads, delta.key_dim, "linear_key_head_dim");
+  const int64_t values = checked_multiply(delta.value_heads, delta.value_dim, "linear_value_head_dim");
+  checked_add(checked_multiply(2, keys, "in_proj_qkv"), values, "in_proj_qkv");
+  const Attention& attention = architecture.layers.front().attention();
+  checked_multiply(2, checked_multiply(attention.heads, attention.head_dim, "head_dim"), "q_proj");
   const std::vector<bool> deltas = read_which_are_deltas(config, architecture.layers.size());
   if (std::find(deltas.begin(), deltas.end(), false) == deltas.end()) {
     config.refuse(config.find(kLayerTypes) != nullptr ? kLayerTypes : kInterval, "expected a layer that attends");

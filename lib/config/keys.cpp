@@ -184,11 +184,10 @@ std::vector<Key> training_keys() {
       choice("objective", &RunConfig::objective, kObjectiveNames,
              "sft learns samples as they stand; dpo (direct preference optimization) makes the answer that was chosen "
              "likelier than the one that was rejected, held against the model as the run starts; simpo likewise, by "
-             "token and "
-             "without a reference (docs/preference.md)."),
+             "token and without a reference (docs/preference.md)."),
       number("beta", &RunConfig::beta, kAboveZero,
-             "Of preferences: what a change of log-probability is worth; the larger, the nearer the model stays to "
-             "what it was."),
+             "Of preferences: what a change of log-probability is worth; with dpo, the larger, the nearer the model "
+             "stays to what it was."),
       choice("loss_type", &RunConfig::loss_type, kLossTypeNames,
              "Of preferences, as TRL has it: sigmoid is DPO's own; docs/preference.md has the formula of each."),
       number("simpo_gamma", &RunConfig::simpo_gamma, kAtLeastZero,

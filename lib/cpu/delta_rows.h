@@ -24,7 +24,7 @@ void add_pair_sums(const float* a, const float* b, int64_t n, float* rows, float
 // Of each row i: out = factors[i] * x; sum += factors[i] * x.
 void scale_rows(const float* factors, const float* x, float* out, int64_t n, int64_t width);
 void add_scaled_rows(const float* factors, const float* x, float* sum, int64_t n, int64_t width);
-// out = a * b; sum += a.
+// out = a * b.
 void multiply(const float* a, const float* b, float* out, int64_t n);
 
 }  // namespace fathom::cpu

@@ -26,8 +26,7 @@ constexpr std::string_view kAsMessages =
 constexpr std::string_view kTextAlone = "leave these lines out: models read text alone here";
 constexpr std::string_view kPreference =
     "write the good answers alone, as completion beside their prompt or as messages; for objective: dpo or simpo write "
-    "prompt, "
-    "chosen and rejected";
+    "prompt, chosen and rejected";
 
 constexpr LineKey kKeys[] = {
     {"text", kLine, kText, kObeyed, "TRL, Axolotl, Mistral", "", ""},

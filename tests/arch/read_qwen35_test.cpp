@@ -132,6 +132,13 @@ TEST(ReadQwen35, RefusesByKey) {
       },
       refused("output_gate_type: \"sigmoid\" is not supported (only swish)"));
   EXPECT_THAT([] { read({{"linear_key_head_dim", 0}}); }, refused("linear_key_head_dim"));
+  static const Json kMost = int64_t{1} << 31;
+  EXPECT_THAT(
+      [] {
+        read({{"linear_num_key_heads", kMost}, {"linear_num_value_heads", kMost}, {"linear_key_head_dim", kMost}});
+      },
+      refused("in_proj_qkv"));
+  EXPECT_THAT([] { read({{"num_attention_heads", kMost}, {"head_dim", kMost}}); }, refused("q_proj"));
 }
 
 TEST(ReadQwen35, KeepsStatesWhileItGenerates) {

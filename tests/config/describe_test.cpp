@@ -28,7 +28,7 @@ TEST(Describe, EveryKeyHasTypeMeaningAndDefault) {
     EXPECT_FALSE(key.get(RunConfig{}) == "null" && key.unset.empty()) << key.name;
     EXPECT_EQ(find_key(key.name), &key);
   }
-  EXPECT_EQ(keys().size(), 87U);
+  EXPECT_EQ(keys().size(), 88U);
 }
 
 }  // namespace

@@ -358,9 +358,11 @@ std::vector<MatrixRun> memory_matrix(uint64_t seed) {
 
 std::optional<MatrixRun> of_preferences(MatrixRun run) {
   if (run.architecture.encoder || run.config.packing) return std::nullopt;
-  run.config.objective = config::Objective::kDpo;
   const auto drawn = static_cast<size_t>(run.config.max_length + run.config.per_device_train_batch_size);
-  const config::LossTypeRow& loss = config::kLossTypes[drawn % std::size(config::kLossTypes)];
+  const size_t kind = drawn % (std::size(config::kLossTypes) + 1);  // the last: simpo, which has a loss of its own
+  const bool against_reference = kind < std::size(config::kLossTypes);
+  run.config.objective = against_reference ? config::Objective::kDpo : config::Objective::kSimpo;
+  const config::LossTypeRow& loss = config::kLossTypes[against_reference ? kind : 0];
   run.config.loss_type = loss.type;
   run.config.label_smoothing = loss.smoothing == config::Smoothing::kMustBe ? 0.1 : 0;
   run.config.lora_dropout = 0;
@@ -376,7 +378,9 @@ std::optional<MatrixRun> of_preferences(MatrixRun run) {
   };
   for (schedule::StepShape& step : run.steps) double_rows(step);
   double_rows(run.evaluations);
-  for (const schedule::StepShape& step : run.steps) run.reference.push_back(step.front());
+  if (against_reference) {
+    for (const schedule::StepShape& step : run.steps) run.reference.push_back(step.front());
+  }
   run.name += "_preferences";
   return run;
 }

@@ -195,13 +195,13 @@ std::map<Turn, std::vector<Combination>> all_combinations(const Question& questi
 }
 
 // The rule of least_time_that_fits, told anew.
-std::optional<Combination> best_of_all(const std::map<Turn, std::vector<Combination>>& all,
-                                       const std::function<bool(int64_t formula)>& fits) {
+std::optional<Combination> best_of_all(const std::map<Turn, std::vector<Combination>>& all, int64_t capacity,
+                                       const std::function<int64_t(int64_t formula)>& true_need) {
   const auto best_of = [&](Turn turn, UpdateChange least) -> std::optional<Combination> {
     std::optional<Combination> best;
     const auto order = [=](const Combination& of) { return std::pair(std::max(of.change, least), *of.seconds); };
     for (const Combination& each : all.at(turn)) {
-      if (fits(each.formula) && (!best || order(each) < order(*best))) best = each;
+      if (true_need(each.formula) <= capacity && (!best || order(each) < order(*best))) best = each;
     }
     return best;
   };
@@ -278,8 +278,7 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
       for (const double wrong_by : {0.98, 1.0, 1.03}) {
         const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
-        const std::optional<Combination> expected =
-            best_of_all(all, [&](int64_t bytes) { return truth(bytes) <= capacity; });
+        const std::optional<Combination> expected = best_of_all(all, capacity, truth);
         const Advice advice = least_time_that_fits(timed_question(each.architecture, run, capacity, truth));
         EXPECT_GE(advice.combinations, std::ssize(all.at(Turn::kFirst)));
         EXPECT_EQ(advice.best.has_value(), expected.has_value()) << each.name << " " << share << " " << wrong_by;
@@ -312,8 +311,7 @@ TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
       for (const double wrong_by : {0.7, 1.5}) {
         const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
-        const std::optional<Combination> expected =
-            best_of_all(all, [&](int64_t bytes) { return truth(bytes) <= capacity; });
+        const std::optional<Combination> expected = best_of_all(all, capacity, truth);
         const Advice advice = least_time_that_fits(timed_question(each.architecture, run, capacity, truth));
         const std::string what = each.name + " " + std::to_string(share) + " " + std::to_string(wrong_by);
         EXPECT_TRUE(advice.settled) << what;

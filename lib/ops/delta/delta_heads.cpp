@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "ops/delta/key_head.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace fathom::ops {
@@ -181,18 +182,16 @@ at::Tensor delta_step_by_operators(const arch::GatedDelta& delta, const DeltaInp
   return queries_Y1E.bmm(states_YED).view({batch, delta.values()}).to(inputs.mixed_TD.scalar_type());
 }
 
-DeltaGradients delta_by_operators_backward(const arch::GatedDelta& delta, const DeltaInputs& inputs,
-                                           const DeltaTexts& texts, const at::Tensor& grad_TD) {
-  Chunks chunks(delta, inputs, texts);
-  const at::Tensor states_NYED = chunks.run({});
-  const at::Tensor before_NYED = states_NYED.narrow(0, 0, chunks.count());
-  const at::Tensor after_NYED = states_NYED.narrow(0, 1, chunks.count());
-  const at::Tensor &keys_NYIE = chunks.keys_NYIE, &queries_NYIE = chunks.queries_NYIE;
-  const at::Tensor of_answers_NYID = chunks.of_heads(grad_TD, delta.value_heads);
-  // From the last chunk to the first; states' gradients are those behind each chunk.
+struct OfStates {
+  at::Tensor written_NYID, after_NYED;  // gradients of what is written, and of the states behind each chunk
+};
+
+// From the last chunk to the first.
+static OfStates gradients_of_states(const Chunks& chunks, const at::Tensor& of_answers_NYID) {
   at::Tensor of_written_NYID = chunks.scores_NYII.transpose(2, 3).matmul(of_answers_NYID);
-  at::Tensor of_states_NYED = (queries_NYIE * chunks.from_start_NYI1).transpose(2, 3).matmul(of_answers_NYID);
-  at::Tensor of_after_NYED = at::empty_like(of_states_NYED);
+  const at::Tensor of_states_NYED =
+      (chunks.queries_NYIE * chunks.from_start_NYI1).transpose(2, 3).matmul(of_answers_NYID);
+  const at::Tensor of_after_NYED = at::empty_like(of_states_NYED);
   for (int64_t chunk = chunks.count() - 1; chunk >= 0; --chunk) {
     at::Tensor after = of_after_NYED.select(0, chunk), written = of_written_NYID.select(0, chunk);
     if (chunk + 1 == chunks.count()) {
@@ -205,7 +204,18 @@ DeltaGradients delta_by_operators_backward(const arch::GatedDelta& delta, const 
     }
     written.baddbmm_(chunks.leaving_NYIE.select(0, chunk), after);
   }
-  of_states_NYED.reset();
+  return {of_written_NYID, of_after_NYED};
+}
+
+DeltaGradients delta_by_operators_backward(const arch::GatedDelta& delta, const DeltaInputs& inputs,
+                                           const DeltaTexts& texts, const at::Tensor& grad_TD) {
+  Chunks chunks(delta, inputs, texts);
+  const at::Tensor states_NYED = chunks.run({});
+  const at::Tensor before_NYED = states_NYED.narrow(0, 0, chunks.count());
+  const at::Tensor after_NYED = states_NYED.narrow(0, 1, chunks.count());
+  const at::Tensor &keys_NYIE = chunks.keys_NYIE, &queries_NYIE = chunks.queries_NYIE;
+  const at::Tensor of_answers_NYID = chunks.of_heads(grad_TD, delta.value_heads);
+  auto [of_written_NYID, of_after_NYED] = gradients_of_states(chunks, of_answers_NYID);
   const at::Tensor of_sums_NYID = chunks.inverse_NYII.transpose(2, 3).matmul(of_written_NYID);
   of_written_NYID.reset();
   at::Tensor of_scores_NYII = of_answers_NYID.matmul(chunks.written_NYID.transpose(2, 3));

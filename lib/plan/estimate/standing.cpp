@@ -125,7 +125,7 @@ class Functionality {
     if (config.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
     if (run_.architecture.router_aux_loss_coef > 0 && !config.packing) ring("ring of batches, padding", tokens, 4);
     if (config.packing) ring("ring of batches, positions", tokens, 4);
-    if (config::row_of(config.objective).needs_reference) {
+    if (config::row_of(config.objective).learns_preferences()) {
       const int64_t examples = std::max(config.per_device_train_batch_size, config.per_device_eval_batch_size);
       ring("ring of batches, numbers of sequences", config::rows_of(config, examples), 8);
     }
