@@ -66,7 +66,7 @@ Value draw_qat(Draft& draft) {
 Value draw_objective(Draft& draft) {
   const bool may = draft.run.tokenizer && !draft.encodes() && draft.run.model.value("router_aux_loss_coef", 0.0) == 0;
   if (!may && !draft.rarely()) return maybe(draft, 0.1, {"sft"});
-  return maybe(draft, 0.5, {"dpo", "dpo", "dpo", "simpo", "simpo", "sft"});
+  return maybe(draft, 0.6, {"dpo", "dpo", "dpo", "dpo", "simpo", "simpo", "sft"});
 }
 
 Value draw_format(Draft& draft) {
