@@ -44,35 +44,7 @@ std::filesystem::path kept_times_file(const std::string& device) try {
   return {};
 }
 
-}  // namespace
-
-std::filesystem::path calibration_folder() {
-  if (auto folder = variable("FATHOM_CALIBRATION"); !folder.empty()) return folder;
-  const std::filesystem::path below = std::filesystem::path("fathom") / "calibration";
-  if (auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder / below;
-  if (const auto home = variable("HOME"); !home.empty()) return home / ".config" / below;
-  throw Error("there is no folder for records of calibration: HOME is not set", "set FATHOM_CALIBRATION to a folder");
-}
-
-std::optional<plan::Calibration> calibration_of(const std::string& device) {
-  static std::mutex mutex;
-  static std::map<std::string, std::optional<plan::Calibration>> known;
-  const std::lock_guard lock(mutex);
-  const auto record = known.find(device);
-  return record != known.end() ? record->second : known.emplace(device, read_calibration(device)).first->second;
-}
-
-std::string cpu_name() {
-  static const std::string model = this_cpu().model;
-  return model.empty() ? "CPU" : model;
-}
-
-std::optional<plan::Throughput> cpu_throughput(const arch::Run& run, int64_t threads) {
-  const auto calibration = calibration_of(cpu_name());
-  return calibration ? plan::throughput_of(*calibration, run, threads) : std::nullopt;
-}
-
-std::string operator_times_of(const std::string& device) {
+std::string read_operator_times(const std::string& device) {
   constexpr int64_t kLargest = int64_t{4} << 20;
   for (const std::filesystem::path& file : {kept_times_file(device), operator_times_file(device)}) {
     if (file.empty()) continue;
@@ -87,6 +59,42 @@ std::string operator_times_of(const std::string& device) {
   }
   return {};
 }
+
+// What `read` found for a device, the first time that it was asked.
+template <auto read>
+auto remembered(const std::string& device) {
+  static std::mutex mutex;
+  static std::map<std::string, decltype(read(device))> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(device);
+  return found != known.end() ? found->second : known.emplace(device, read(device)).first->second;
+}
+
+}  // namespace
+
+std::filesystem::path calibration_folder() {
+  if (auto folder = variable("FATHOM_CALIBRATION"); !folder.empty()) return folder;
+  const std::filesystem::path below = std::filesystem::path("fathom") / "calibration";
+  if (auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder / below;
+  if (const auto home = variable("HOME"); !home.empty()) return home / ".config" / below;
+  throw Error("there is no folder for records of calibration: HOME is not set", "set FATHOM_CALIBRATION to a folder");
+}
+
+std::optional<plan::Calibration> calibration_of(const std::string& device) {
+  return remembered<read_calibration>(device);
+}
+
+std::string cpu_name() {
+  static const std::string model = this_cpu().model;
+  return model.empty() ? "CPU" : model;
+}
+
+std::optional<plan::Throughput> cpu_throughput(const arch::Run& run, int64_t threads) {
+  const auto calibration = calibration_of(cpu_name());
+  return calibration ? plan::throughput_of(*calibration, run, threads) : std::nullopt;
+}
+
+std::string operator_times_of(const std::string& device) { return remembered<read_operator_times>(device); }
 
 std::filesystem::path save_operator_times(const std::string& device, const Json& table) {
   std::filesystem::path file = measured_times_file(device);

@@ -26,7 +26,7 @@ std::string cpu_name();
 std::optional<plan::Throughput> cpu_throughput(const arch::Run& run, int64_t threads);
 // The table of what operators take on a GPU, as the driver names it, as JSON (plan/time/operator_times.h): the one that
 // was measured on this machine, else the one that comes with the program; empty: there is none. A damaged one counts as
-// none, with a warning.
+// none, with one warning.
 std::string operator_times_of(const std::string& device);
 // Keeps a measured one; returns its file.
 std::filesystem::path save_operator_times(const std::string& device, const Json& table);

@@ -112,7 +112,8 @@ plan::Plan plan_for_gpu(const play::Subject& subject, play::GpuRoom room, const 
   const std::string why = why_not_on(room.gpu, subject.run);
   if (!why.empty()) throw UsageError(why);
   const config::RunConfig& config = subject.run.config;
-  if (!config.tf32) room.operator_times = operator_times_of(room.gpu.product);
+  if (!config.tf32 && room.detail >= plan::Detail::kArithmetic)
+    room.operator_times = operator_times_of(room.gpu.product);
   plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, config), ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.run));

@@ -168,6 +168,18 @@ TEST_F(Advise, WarnsOfADamagedCalibrationOnce) {
   EXPECT_EQ(outcome.errors.find(warning, first + 1), std::string::npos) << outcome.errors;
 }
 
+TEST_F(Advise, WarnsOnceOfADamagedTableOfOperators) {
+  fs::create_directories(folder_ / "records/gpu-times");
+  write("records/gpu-times/nvidia-h100-80gb-hbm3.json", "{\"schema_version\": 1}");
+  const Outcome outcome = run("advise run.yaml --gpu H100 device=auto --keep method",
+                              "FATHOM_CALIBRATION='" + (folder_ / "records").string() + "' ");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const std::string warning = "plans go on without this table";
+  const size_t first = outcome.errors.find(warning);
+  ASSERT_NE(first, std::string::npos) << outcome.errors;
+  EXPECT_EQ(outcome.errors.find(warning, first + 1), std::string::npos) << outcome.errors;
+}
+
 TEST_F(Advise, TakesAModelAloneAndAGpu) {
   const Outcome batch =
       run("advise model --budget 64MiB --vary batch max_length=64 random_init=true device=cpu --json");

@@ -7,6 +7,7 @@
 #include "arch/architecture.h"
 #include "base/error.h"
 #include "base/json_value.h"
+#include "tests/arch/attending.h"
 
 namespace fathom::arch {
 namespace {
@@ -26,12 +27,6 @@ Architecture read(const Json& more) {
                  {"num_key_value_heads", 2}};
   config.update(more);
   return parse_architecture(config, "config.json");
-}
-
-std::vector<bool> attending(const Architecture& architecture) {
-  std::vector<bool> attend;
-  for (const LayerSpec& layer : architecture.layers) attend.push_back(layer.attends());
-  return attend;
 }
 
 TEST(ReadLfm2, SaysWhichLayersAttend) {

@@ -5,16 +5,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
-#include <numeric>
-
 #include "ops/gated_norm.h"
 #include "tests/ops/compare.h"
+#include "tests/ops/documents.h"
 #include "tests/ops/threads.h"
 
 namespace fathom::ops {
 namespace {
-
-int64_t sum(const std::vector<int64_t>& lengths) { return std::accumulate(lengths.begin(), lengths.end(), int64_t{0}); }
 
 at::Tensor silu_convolved(const at::Tensor& x_TD, const at::Tensor& taps_DJ) {
   const at::Tensor padded_TD = at::constant_pad_nd(x_TD, {0, 0, taps_DJ.size(1) - 1, 0});
@@ -62,15 +59,6 @@ at::Tensor formula(const arch::GatedDelta& delta, const std::vector<at::Tensor>&
     first += length;
   }
   return at::cat(texts);
-}
-
-Documents documents_of(const std::vector<int64_t>& lengths) {
-  Documents documents;
-  documents.lengths = lengths;
-  std::vector<at::Tensor> positions;
-  for (const int64_t length : lengths) positions.push_back(at::arange(length, at::kInt));
-  documents.positions_T = at::cat(positions);
-  return documents;
 }
 
 // Of what projections make; in double precision there is no kernel, and ATen's operators do what they do on a GPU.

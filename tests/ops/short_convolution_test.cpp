@@ -4,9 +4,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
-#include <numeric>
-
 #include "tests/ops/compare.h"
+#include "tests/ops/documents.h"
 #include "tests/ops/threads.h"
 
 namespace fathom::ops {
@@ -31,17 +30,6 @@ at::Tensor formula(const at::Tensor& parts_TD, const at::Tensor& taps_DJ, const 
   }
   return parts[1] * at::cat(texts);
 }
-
-Documents documents_of(const std::vector<int64_t>& lengths) {
-  Documents documents;
-  documents.lengths = lengths;
-  std::vector<at::Tensor> positions;
-  for (const int64_t length : lengths) positions.push_back(at::arange(length, at::kInt));
-  documents.positions_T = at::cat(positions);
-  return documents;
-}
-
-int64_t sum(const std::vector<int64_t>& lengths) { return std::accumulate(lengths.begin(), lengths.end(), int64_t{0}); }
 
 // Of the stream and of taps; in double precision there is no kernel, and ATen's operators do what they do on a GPU.
 using Types = std::pair<at::ScalarType, at::ScalarType>;
