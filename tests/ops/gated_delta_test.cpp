@@ -7,7 +7,7 @@
 
 #include "ops/gated_norm.h"
 #include "tests/ops/compare.h"
-#include "tests/ops/documents.h"
+#include "tests/ops/packed_row.h"
 #include "tests/ops/threads.h"
 
 namespace fathom::ops {

@@ -5,7 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "tests/ops/compare.h"
-#include "tests/ops/documents.h"
+#include "tests/ops/packed_row.h"
 #include "tests/ops/threads.h"
 
 namespace fathom::ops {

@@ -1,4 +1,4 @@
-#include "phantom_gpu/gpu_probe/matrix.h"
+#include "tests/phantom_gpu/gpu_probe/matrix.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
-#include "phantom_gpu/gpu_probe/training.h"
+#include "tests/phantom_gpu/gpu_probe/training.h"
 #include "tests/play/matrix_run.h"
 
 namespace fathom::phantom {

@@ -1,10 +1,10 @@
-#include "phantom_gpu/gpu_probe/predictions.h"
+#include "tests/phantom_gpu/gpu_probe/predictions.h"
 
 #include "base/json_value.h"
 #include "memory/memory_json.h"
-#include "phantom_gpu/gpu_probe/training.h"
 #include "play/dry_run.h"
 #include "play/make_plan.h"
+#include "tests/phantom_gpu/gpu_probe/training.h"
 #include "tests/play/analytic_sample.h"
 #include "tests/play/matrix_run.h"
 

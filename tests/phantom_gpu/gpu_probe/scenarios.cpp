@@ -12,9 +12,9 @@
 #include "base/json_value.h"
 #include "ledger/cuda.h"
 #include "phantom_gpu/gpu.h"
-#include "phantom_gpu/gpu_probe/matrix.h"
-#include "phantom_gpu/gpu_probe/predictions.h"
-#include "phantom_gpu/gpu_probe/training.h"
+#include "tests/phantom_gpu/gpu_probe/matrix.h"
+#include "tests/phantom_gpu/gpu_probe/predictions.h"
+#include "tests/phantom_gpu/gpu_probe/training.h"
 
 namespace fathom::phantom {
 

@@ -1,4 +1,4 @@
-#include "phantom_gpu/gpu_probe/training.h"
+#include "tests/phantom_gpu/gpu_probe/training.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
