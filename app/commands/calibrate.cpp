@@ -27,7 +27,7 @@
 namespace fathom::app {
 namespace {
 
-constexpr std::chrono::minutes kPatience{3};  // with one combination
+constexpr std::chrono::minutes kPatienceWithOne{3};  // with one combination
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -68,7 +68,7 @@ plan::Calibration calibrate_gpu(const std::string& name, const Invocation& invoc
            " fresh processes; it must be free of other work");
   for (const plan::KernelSettings& settings : play::all_kernel_settings()) {
     const Json answer = phantom_gpu::run_child(phantom_gpu::this_program(), arguments_of(settings, invocation),
-                                               Json::object(), kPatience);
+                                               Json::object(), kPatienceWithOne);
     const auto bytes = answer.find("bytes");
     if (bytes == answer.end() || !bytes->is_number_integer()) throw Error("a measurement gave no bytes");
     calibration.overheads.push_back({settings, bytes->get<int64_t>()});

@@ -38,7 +38,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kPatience{10};  // with what the command leaves behind, before it is ended
+constexpr std::chrono::seconds kPatienceAtTheEnd{10};  // with what the command leaves behind, before it is ended
 
 // A folder of its own, which goes with it.
 class TemporaryFolder {
@@ -205,7 +205,7 @@ report::ScriptAnswer Phantom::play_placed(const std::vector<std::string>& comman
     const std::vector<int64_t> all = folder.facts().with_torch;
     return std::any_of(all.begin(), all.end(), launch::is_running);
   };
-  launch::Ended ended = launch::run_command(command, variables, awaits, kPatience);
+  launch::Ended ended = launch::run_command(command, variables, awaits, kPatienceAtTheEnd);
   answer.exit_status = ended.status;
   answer.left = std::move(ended.left);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -98,16 +98,16 @@ bool ConfigJson::flag(const std::string& key) const {
 }
 
 std::optional<std::vector<bool>> ConfigJson::layers_of_type(std::string_view other, size_t layers) const {
-  const Json* types = find("layer_types");
+  const Json* types = find(kLayerTypes);
   if (types == nullptr) return std::nullopt;
   if (!types->is_array() || types->size() != layers) {
-    refuse("layer_types", "expected a list of as many types as num_hidden_layers");
+    refuse(kLayerTypes, "expected a list of as many types as num_hidden_layers");
   }
   std::vector<bool> found;
   for (const Json& type : *types) {
     found.push_back(type == other);
     if (!found.back() && type != "full_attention") {
-      refuse("layer_types", type.dump().substr(0, 80) + " is not supported");
+      refuse(kLayerTypes, type.dump().substr(0, 80) + " is not supported");
     }
   }
   return found;

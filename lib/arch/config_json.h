@@ -14,6 +14,9 @@
 
 namespace fathom::arch {
 
+// Keys that several kinds of config are read by.
+inline constexpr const char *kLayerTypes = "layer_types", *kTied = "tie_word_embeddings";
+
 class ConfigJson {
  public:
   static constexpr int64_t kMaxSize = int64_t{1} << 31;  // of any one dimension

@@ -207,10 +207,10 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
   }
   if (types) {
     if (!reads_types && *types != slides) {
-      config.refuse("layer_types", "does not say what every layer of " + std::string(family.name) + " does");
+      config.refuse(kLayerTypes, "does not say what every layer of " + std::string(family.name) + " does");
     }
     const bool slide = std::find(types->begin(), types->end(), true) != types->end();
-    if (slide && window == 0) config.refuse("layer_types", "names a sliding window, but there is none");
+    if (slide && window == 0) config.refuse(kLayerTypes, "names a sliding window, but there is none");
     slides = *types;
   }
   for (size_t layer = 0; layer < layers.size(); ++layer) layers[layer].attention().window = slides[layer] ? window : 0;
@@ -296,8 +296,8 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   read_positions(config, family, architecture);
   read_softcaps(config, family, architecture);
   if (family.dropout != 0) architecture.dropout = config.rate({kAttentionDropout, kResidualDropout}, family.dropout);
-  const bool tied = config.find("tie_word_embeddings") == nullptr && family.tie_word_embeddings;
-  architecture.tie_word_embeddings = tied || config.flag("tie_word_embeddings");
+  const bool tied = config.find(kTied) == nullptr && family.tie_word_embeddings;
+  architecture.tie_word_embeddings = tied || config.flag(kTied);
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
 }
 
@@ -330,7 +330,7 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
     }
     case Keys::kQwen35: {
       Json words = json;
-      words.erase("layer_types");
+      words.erase(kLayerTypes);
       read_decoder(ConfigJson(words, origin), family, architecture);
       read_deltas(config, architecture);
       break;

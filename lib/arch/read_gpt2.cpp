@@ -37,8 +37,7 @@ void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   architecture.dropout = architecture.embedding_dropout = config.rate({"resid_pdrop", "embd_pdrop", "attn_pdrop"}, 0.1);
   architecture.max_position_embeddings = config.size(config.either("n_positions", "max_position_embeddings"), 1024);
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
-  architecture.tie_word_embeddings =
-      config.find("tie_word_embeddings") == nullptr || config.flag("tie_word_embeddings");
+  architecture.tie_word_embeddings = config.find(kTied) == nullptr || config.flag(kTied);
   constexpr int64_t kEndOfText = 50256;
   if (architecture.vocab_size <= kEndOfText) return;
   if (!config.is_null("bos_token_id")) architecture.bos_token_id = kEndOfText;

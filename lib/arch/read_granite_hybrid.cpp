@@ -10,7 +10,7 @@ constexpr const char* kOthers = "take a Granite 4 of attention alone (granite-4.
 
 // Older folders have other words for the types.
 void check_layers(const ConfigJson& config) {
-  const std::string key = config.either("layer_types", "layers_block_type");
+  const std::string key = config.either(kLayerTypes, "layers_block_type");
   const Json* types = config.find(key);
   if (types == nullptr || !types->is_array()) {
     config.refuse(key, "expected a list: where it is silent, every layer is a state space layer", kOthers);
@@ -34,7 +34,7 @@ Json granite_hybrid_in_llamas_words(const ConfigJson& config, const Json& json) 
   }
   Json words = json;
   words["intermediate_size"] = config.size("shared_intermediate_size", 1024);
-  for (const char* key : {"layer_types", "layers_block_type"}) words.erase(key);
+  for (const char* key : {kLayerTypes, "layers_block_type"}) words.erase(key);
   return words;
 }
 

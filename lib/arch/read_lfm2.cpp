@@ -10,7 +10,7 @@
 namespace fathom::arch {
 namespace {
 
-constexpr const char *kLayerTypes = "layer_types", *kAttending = "full_attn_idxs", *kTied = "tie_word_embeddings";
+constexpr const char* kAttending = "full_attn_idxs";
 
 // Two thirds of what the key says, times a factor, up to a multiple: unless it is to be taken as it is.
 int64_t read_width(const ConfigJson& config) {

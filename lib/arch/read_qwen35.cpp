@@ -11,7 +11,7 @@
 namespace fathom::arch {
 namespace {
 
-constexpr const char *kLayerTypes = "layer_types", *kInterval = "full_attention_interval";
+constexpr const char* kInterval = "full_attention_interval";
 
 std::vector<bool> read_which_are_deltas(const ConfigJson& config, size_t layers) {
   if (const auto types = config.layers_of_type("linear_attention", layers)) return *types;

@@ -80,7 +80,7 @@ void read_t5(const ConfigJson& config, Architecture& architecture) {
   architecture.norm_eps = config.number("layer_norm_epsilon", 1e-6, 0);
   architecture.initializer_range = config.number("initializer_factor", 1, 0);
   // T5 1.0 shares embedding and head, and scales what the head reads; T5 1.1 and FLAN-T5 do neither.
-  architecture.tie_word_embeddings = says("tie_word_embeddings", true);
+  architecture.tie_word_embeddings = says(kTied, true);
   if (says("scale_decoder_outputs", architecture.tie_word_embeddings)) {
     architecture.head_scale = 1 / std::sqrt(static_cast<double>(architecture.hidden_size));
   }

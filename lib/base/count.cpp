@@ -13,11 +13,11 @@ namespace {
 
 constexpr double kMost = 1e18;
 
-struct Unit {
+struct CountUnit {
   char letter;
   double factor;
 };
-constexpr std::array<Unit, 4> kUnits{{{'T', 1e12}, {'B', 1e9}, {'M', 1e6}, {'K', 1e3}}};
+constexpr std::array<CountUnit, 4> kCountUnits{{{'T', 1e12}, {'B', 1e9}, {'M', 1e6}, {'K', 1e3}}};
 
 }  // namespace
 
@@ -25,7 +25,7 @@ std::optional<double> parse_count(std::string_view text) {
   double factor = 1;
   if (!text.empty()) {
     const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(text.back())));
-    for (const Unit& unit : kUnits) {
+    for (const CountUnit& unit : kCountUnits) {
       if (unit.letter == letter) factor = unit.factor;
     }
     if (factor > 1) text.remove_suffix(1);
@@ -40,7 +40,7 @@ std::optional<double> parse_count(std::string_view text) {
 std::string short_count(double count) {
   std::array<char, 32> digits{};
   std::string letter;
-  for (const Unit& unit : kUnits) {
+  for (const CountUnit& unit : kCountUnits) {
     if (count < unit.factor * 0.9995) continue;
     count /= unit.factor;
     letter = unit.letter;

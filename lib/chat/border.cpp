@@ -25,8 +25,6 @@ size_t open_tag(std::string_view text) {
   return is_open ? last : std::string_view::npos;
 }
 
-constexpr const char* kBlanks = " \t\r\n";
-
 // For each beginning of the pattern, the longest shorter one that it ends with (Knuth, Morris, Pratt).
 std::vector<size_t> borders_of(std::string_view pattern) {
   std::vector<size_t> borders(pattern.size() + 1, 0);

@@ -7,6 +7,8 @@
 
 namespace fathom::chat {
 
+inline constexpr const char* kBlanks = " \t\r\n";
+
 // Where `whole` goes its own way: behind the prompt where it begins with it; else before the word or the <tag> in which
 // the two part, since neither is said in halves.
 size_t end_of_prompt(std::string_view prompt, std::string_view whole);

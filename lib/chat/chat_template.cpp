@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kBlanks = " \t\r\n";
 constexpr const char* kPlain = "default";
 constexpr const char* kForTools = "tool_use";
 

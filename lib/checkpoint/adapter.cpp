@@ -39,11 +39,10 @@ void expect(const Json& config, const std::string& origin, const char* key, cons
 }
 
 constexpr const char* kTyingKey = "ensure_weight_tying";
-const std::string kHead = "lm_head.weight";
-const ModelFiles kAdapter{{}, arch::LoraOptions{}};
+const ModelFiles kAdapterFiles{{}, arch::LoraOptions{}};
 
 weights::SafetensorsFile open_weights(const std::filesystem::path& folder) {
-  return weights::SafetensorsFile(folder / weights_file_name(kAdapter));
+  return weights::SafetensorsFile(folder / weights_file_name(kAdapterFiles));
 }
 
 [[noreturn]] void refuse_missing(const std::string& origin, const std::string& parameter, const std::string& remedy) {
@@ -54,7 +53,7 @@ weights::SafetensorsFile open_weights(const std::filesystem::path& folder) {
 
 // T5's embedding under the name that one of its stacks reads it by. Throws Error where it was trained apart.
 bool is_embedding_again(const weights::SafetensorsFile& file, const weights::TensorInfo& info) {
-  const std::string prefix = weights_prefix(kAdapter);
+  const std::string prefix = weights_prefix(kAdapterFiles);
   const weights::TensorInfo* shared = file.find(prefix + "shared.weight");
   if (shared == nullptr || !model::is_embedding_again(info.name.substr(std::min(info.name.size(), prefix.size())))) {
     return false;
@@ -219,7 +218,7 @@ arch::Run resolve_adapted(const config::RunConfig& config, const arch::Architect
 }
 
 bool has_adapter_weights(const std::filesystem::path& folder) {
-  return std::filesystem::exists(folder / weights_file_name(kAdapter));
+  return std::filesystem::exists(folder / weights_file_name(kAdapterFiles));
 }
 
 void require_adapter_of(const std::filesystem::path& folder, const model::Decoder& model) {

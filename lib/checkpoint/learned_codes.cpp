@@ -28,8 +28,6 @@ using weights::SafetensorsFile;
 using weights::TensorInfo;
 using weights::TensorSource;
 
-constexpr char kPrefix[] = "base_model.model.";
-
 struct Stored {
   const SafetensorsFile* file;
   const TensorInfo* info;
@@ -61,7 +59,7 @@ std::vector<std::string> names_of_steps(const LearnedWeights& learned) {
     return names;
   }
   for (const TensorInfo& tensor : learned.adapter->tensors()) {
-    if (tensor.name.starts_with(kPrefix)) add(tensor.name.substr(std::strlen(kPrefix)));
+    if (tensor.name.starts_with(kAdapterPrefix)) add(tensor.name.substr(std::strlen(kAdapterPrefix)));
   }
   return names;
 }

@@ -15,6 +15,7 @@
 #include "arch/stored_parts.h"
 #include "arch/text_part.h"
 #include "base/error.h"
+#include "checkpoint/model_files.h"
 #include "model/added_rows.h"
 #include "model/stored_parameters.h"
 #include "ops/scalar_type.h"
@@ -26,7 +27,6 @@ using weights::ModelFolder;
 using weights::SafetensorsFile;
 using weights::TensorInfo;
 
-constexpr char kPrefix[] = "base_model.model.";
 constexpr int64_t kBlockElements = int64_t{1} << 22;
 
 bool is_of_vocabulary(const std::string& name) { return arch::is_stored_embedding(name) || arch::is_stored_head(name); }
@@ -111,8 +111,8 @@ void name_as_stored(const ModelFolder& base, std::map<std::string, Change>& chan
 std::map<std::string, Change> changes_of(const SafetensorsFile& adapter) {
   std::map<std::string, Change> changes;
   for (const TensorInfo& tensor : adapter.tensors()) {
-    if (!tensor.name.starts_with(kPrefix)) refuse(adapter, tensor, "is not named as PEFT names an adapter's");
-    const std::string name = arch::name_in_decoder(tensor.name.substr(std::strlen(kPrefix)));
+    if (!tensor.name.starts_with(kAdapterPrefix)) refuse(adapter, tensor, "is not named as PEFT names an adapter's");
+    const std::string name = arch::name_in_decoder(tensor.name.substr(std::strlen(kAdapterPrefix)));
     if (arch::is_name_of_step_sizes(name)) continue;  // checkpoint/learned_codes.h
     const auto stem = [&](const std::string& ending) -> std::optional<std::string> {
       if (!name.ends_with(ending)) return std::nullopt;
@@ -220,8 +220,8 @@ std::vector<weights::TensorSource> plain_sources(const ModelFolder& folder) {
 
 std::optional<int64_t> saved_vocabulary(const SafetensorsFile& adapter) {
   for (const TensorInfo& tensor : adapter.tensors()) {
-    if (!tensor.name.starts_with(kPrefix) || tensor.shape.empty()) continue;
-    if (is_of_vocabulary(tensor.name.substr(std::string_view(kPrefix).size()))) return tensor.shape[0];
+    if (!tensor.name.starts_with(kAdapterPrefix) || tensor.shape.empty()) continue;
+    if (is_of_vocabulary(tensor.name.substr(std::string_view(kAdapterPrefix).size()))) return tensor.shape[0];
   }
   return std::nullopt;
 }

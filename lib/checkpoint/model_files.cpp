@@ -52,9 +52,6 @@ std::vector<std::string> copied_files(const ModelFiles& files) {
   return copied;
 }
 
-constexpr char kAdapterPrefix[] = "base_model.model.";
-constexpr char kHead[] = "lm_head.weight";
-
 const at::Tensor* find_embedding(const NamedTensors& tensors) {
   const auto found = std::find_if(tensors.begin(), tensors.end(),
                                   [](const auto& each) { return arch::is_stored_embedding(each.first); });

@@ -17,6 +17,11 @@
 
 namespace fathom::checkpoint {
 
+// What PEFT puts in front of the names of an adapter's tensors.
+inline constexpr char kAdapterPrefix[] = "base_model.model.";
+// What transformers calls the matrix of the head.
+inline constexpr char kHead[] = "lm_head.weight";
+
 // What goes beside the weights.
 struct ModelFiles {
   std::filesystem::path source;  // the folder that was trained: config.json and the tokenizer's files are copied
@@ -40,7 +45,7 @@ Json config_as_stored(Json config, DType dtype, std::optional<int64_t> vocabular
 
 // "model.safetensors", or "adapter_model.safetensors" for an adapter.
 std::string weights_file_name(const ModelFiles& files);
-// What PEFT puts in front of an adapter's tensor names: "base_model.model."; empty for a whole model.
+// kAdapterPrefix of an adapter; empty for a whole model.
 std::string weights_prefix(const ModelFiles& files);
 // What an adapter's file calls a tensor of the decoder; where it has none, as on a decoder alone.
 std::string name_in_adapter(const weights::SafetensorsFile& adapter, const std::string& name);

@@ -9,7 +9,7 @@
 namespace fathom::config {
 namespace {
 
-constexpr std::string_view kPreferences =
+constexpr std::string_view kPreferenceMethods =
     "of preferences DPO and SimPO are trained: write full or lora, and objective: dpo or simpo";
 
 constexpr std::string_view kOtherObjectives = "not supported; of preferences dpo and simpo are";
@@ -77,16 +77,16 @@ constexpr ForeignValue kForeignValues[] = {
     {"method", "none", "write full"},
     {"method", "pt", "write full or lora; lines of text are learned whole"},
     {"method", "freeze", "not supported; write lora"},
-    {"method", "dpo", kPreferences},
-    {"method", "orpo", kPreferences},
-    {"method", "simpo", kPreferences},
-    {"method", "cpo", kPreferences},
-    {"method", "ipo", kPreferences},
-    {"method", "kto", kPreferences},
-    {"method", "ppo", kPreferences},
-    {"method", "grpo", kPreferences},
-    {"method", "rm", kPreferences},
-    {"method", "reward", kPreferences},
+    {"method", "dpo", kPreferenceMethods},
+    {"method", "orpo", kPreferenceMethods},
+    {"method", "simpo", kPreferenceMethods},
+    {"method", "cpo", kPreferenceMethods},
+    {"method", "ipo", kPreferenceMethods},
+    {"method", "kto", kPreferenceMethods},
+    {"method", "ppo", kPreferenceMethods},
+    {"method", "grpo", kPreferenceMethods},
+    {"method", "rm", kPreferenceMethods},
+    {"method", "reward", kPreferenceMethods},
     {"method", "qlora", "write lora, and load_in_4bit: true"},
     {"method", "dora", "not supported yet; write lora"},
     {"qat", kAnyMap,

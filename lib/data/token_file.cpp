@@ -28,7 +28,9 @@ constexpr std::array<char, 16> kMagic{'f', 'a', 't', 'h', 'o', 'm', ' ', 't', 'o
 constexpr char kEnding[] = ".tokens", kStaging[] = ".tmp-";
 constexpr size_t kVerifiedAtOnce = size_t{1} << 20;  // words: all that verifying keeps in memory
 
-struct Header {
+}  // namespace
+
+struct TokenFileHeader {
   std::array<char, 16> magic = kMagic;
   std::array<char, 32> words_digest{};
   std::array<char, 32> places_digest{};  // and of the notes
@@ -38,7 +40,10 @@ struct Header {
   uint64_t notes = 0;  // bytes
   std::array<char, 16> unused{};
 };
-static_assert(sizeof(Header) == 128 && sizeof(Place) == 16);
+
+namespace {
+
+static_assert(sizeof(TokenFileHeader) == 128 && sizeof(Place) == 16);
 
 std::string digest_of(const std::vector<Place>& places, const std::string& notes) {
   Hasher hasher;
@@ -80,15 +85,15 @@ class TokensInFile : public Tokens {
   // The places, or nothing if the file is not whole.
   std::optional<std::vector<Place>> open() {
     if (::fstat(file_.get(), &status_) != 0) return std::nullopt;
-    if (static_cast<size_t>(status_.st_size) < sizeof(Header)) return std::nullopt;
+    if (static_cast<size_t>(status_.st_size) < sizeof(TokenFileHeader)) return std::nullopt;
     read_all(file_, &header_, sizeof header_, 0, path_);
-    const auto rest = static_cast<uint64_t>(status_.st_size) - sizeof(Header);
+    const auto rest = static_cast<uint64_t>(status_.st_size) - sizeof(TokenFileHeader);
     const bool sizes = header_.words <= rest / sizeof(int32_t) && header_.places <= rest / sizeof(Place) &&
                        header_.notes <= rest &&
                        header_.words * sizeof(int32_t) + header_.places * sizeof(Place) + header_.notes == rest;
     if (header_.magic != kMagic || !sizes) return std::nullopt;
     std::vector<Place> places(header_.places);
-    const uint64_t behind_words = sizeof(Header) + header_.words * sizeof(int32_t);
+    const uint64_t behind_words = sizeof(TokenFileHeader) + header_.words * sizeof(int32_t);
     read_all(file_, places.data(), places.size() * sizeof(Place), behind_words, path_);
     std::string notes(header_.notes, '\0');
     read_all(file_, notes.data(), notes.size(), behind_words + places.size() * sizeof(Place), path_);
@@ -106,7 +111,7 @@ class TokensInFile : public Tokens {
 
   void read(uint64_t first, std::span<int32_t> words) const override {
     refuse_changed();
-    read_all(file_, words.data(), words.size_bytes(), sizeof(Header) + first * sizeof(int32_t), path_);
+    read_all(file_, words.data(), words.size_bytes(), sizeof(TokenFileHeader) + first * sizeof(int32_t), path_);
     for (const int32_t word : words) {
       if (vocabulary_size_ > 0 && (word & ~kWithoutLoss) >= vocabulary_size_) {
         throw TokenFileError("'" + path_.string() + "' is damaged", "remove it; it is made anew");
@@ -144,7 +149,8 @@ class TokensInFile : public Tokens {
     std::vector<int32_t> words(std::min<uint64_t>(kVerifiedAtOnce, header_.words));
     for (uint64_t first = 0; first < header_.words; first += words.size()) {
       words.resize(std::min<uint64_t>(words.size(), header_.words - first));
-      read_all(file_, words.data(), words.size() * sizeof(int32_t), sizeof(Header) + first * sizeof(int32_t), path_);
+      read_all(file_, words.data(), words.size() * sizeof(int32_t), sizeof(TokenFileHeader) + first * sizeof(int32_t),
+               path_);
       hasher.update(words.data(), words.size() * sizeof(int32_t));
     }
     return hasher.digest();
@@ -154,7 +160,7 @@ class TokensInFile : public Tokens {
   const Descriptor file_;
   const int64_t vocabulary_size_;
   struct stat status_ = {};  // when it was opened
-  Header header_;
+  TokenFileHeader header_;
   Notes notes_;
 };
 
@@ -209,7 +215,7 @@ std::optional<KeptTokens> open_tokens(const fs::path& folder, const std::string&
 struct TokenFileWriter::State {
   fs::path path, staging;
   Descriptor file;
-  Header header;
+  TokenFileHeader header;
   Hasher hasher;
 
   State(const fs::path& folder, const std::string& key) : path(path_of(create_folders(folder), key)) {
@@ -221,7 +227,7 @@ struct TokenFileWriter::State {
 
 TokenFileWriter::TokenFileWriter(const fs::path& folder, const std::string& key)
     : state_(std::make_unique<State>(folder, key)) {
-  write_all(state_->file, &state_->header, sizeof(Header), state_->staging);
+  write_all(state_->file, &state_->header, sizeof(TokenFileHeader), state_->staging);
 }
 
 TokenFileWriter::~TokenFileWriter() = default;
@@ -245,7 +251,7 @@ void TokenFileWriter::finish(const std::vector<Place>& places, int64_t duplicate
   state.header.places = places.size();
   state.header.notes = text.size();
   state.header.duplicates = duplicates;
-  if (::pwrite(state.file.get(), &state.header, sizeof(Header), 0) != sizeof(Header) ||
+  if (::pwrite(state.file.get(), &state.header, sizeof(TokenFileHeader), 0) != sizeof(TokenFileHeader) ||
       ::fsync(state.file.get()) != 0 || ::rename(state.staging.c_str(), state.path.c_str()) != 0) {
     throw_system_error("finish", state.path, errno);
   }

@@ -10,9 +10,9 @@ namespace {
 
 constexpr const char* kAttention = "the scores of a few queries at a time; lib/ops/attention/attention_scores.cpp";
 
-class Attention {
+class BiasedAttention {
  public:
-  Attention(const StepSizes& step, const BiasedAttentionSizes& sizes)
+  BiasedAttention(const StepSizes& step, const BiasedAttentionSizes& sizes)
       : step_(step),
         sizes_(sizes),
         groups_(sizes.rows * sizes.heads),
@@ -163,7 +163,7 @@ class Attention {
 }  // namespace
 
 Footprint biased_attention_footprint(const StepSizes& step, const BiasedAttentionSizes& sizes) {
-  return Attention(step, sizes).footprint();
+  return BiasedAttention(step, sizes).footprint();
 }
 
 }  // namespace fathom::footprint

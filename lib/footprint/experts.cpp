@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "footprint/linear.h"
 #include "footprint/quantized_part_size.h"
 
 namespace fathom::footprint {
@@ -11,8 +12,6 @@ namespace {
 
 constexpr const char* kRouted = "each token goes to some of the experts (Shazeer et al. 2017, arXiv 1701.06538)";
 constexpr const char* kOne = "one expert's matrix at a time, on a GPU all; lib/ops/grouped_products.h";
-constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
-constexpr auto kCopy = memory::Component::kFunctionality;
 
 class Experts {
  public:

@@ -9,11 +9,9 @@
 namespace fathom::footprint {
 namespace {
 
-constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
 constexpr const char* kDequantized = "a quantized matrix for one product (Dettmers et al. 2023, arXiv 2305.14314)";
 constexpr const char* kFp8 = "FP8, a scale for each row (Micikevicius et al. 2022, arXiv 2209.05433)";
 constexpr const char* kProduct = "a product with weights";
-constexpr auto kCopy = memory::Component::kFunctionality;
 
 Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
   return {"input of a linear layer", kProduct, step.wide(sizes.in, step.compute_bytes)};

@@ -9,6 +9,10 @@
 
 namespace fathom::footprint {
 
+// Of whose adapters and casts experts have the same.
+inline constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
+inline constexpr auto kCopy = memory::Component::kFunctionality;  // of a weight that is cast or dequantized
+
 // A linear layer, by its sizes.
 struct LinearSizes {
   int64_t in = 0, out = 0;

@@ -73,9 +73,9 @@ constexpr BuiltIn kFilters[] = {{"int", {"default"}, int_filter},
                                 {"default", {"default_value", "boolean"}, default_filter},
                                 {"d", {"default_value", "boolean"}, default_filter}};
 
-constexpr std::string_view kRefused[] = {"abs",      "attr",      "batch",  "center",    "filesizeformat", "groupby",
-                                         "pprint",   "random",    "round",  "slice",     "striptags",      "sum",
-                                         "truncate", "urlencode", "urlize", "wordcount", "wordwrap",       "xmlattr"};
+constexpr std::string_view kRefusedFilters[] = {
+    "abs",   "attr",      "batch", "center",   "filesizeformat", "groupby", "pprint",    "random",   "round",
+    "slice", "striptags", "sum",   "truncate", "urlencode",      "urlize",  "wordcount", "wordwrap", "xmlattr"};
 
 const BuiltIn* find_filter(std::string_view name) {
   const BuiltIn* found = nullptr;
@@ -91,7 +91,8 @@ const BuiltIn* find_filter(std::string_view name) {
 bool has_filter(const std::string& name) { return find_filter(name) != nullptr; }
 
 std::string missing_filter(const std::string& name) {
-  const bool known = std::find(std::begin(kRefused), std::end(kRefused), name) != std::end(kRefused);
+  const bool known =
+      std::find(std::begin(kRefusedFilters), std::end(kRefusedFilters), name) != std::end(kRefusedFilters);
   return known ? "the filter '" + name + "' is not supported in chat templates" : "No filter named '" + name + "'.";
 }
 

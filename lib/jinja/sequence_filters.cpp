@@ -214,25 +214,25 @@ Value extreme(const Value& operand, const Bound&, Meter& meter) {
   return best ? *best : Value::undefined("No aggregated item, sequence was empty.");
 }
 
-constexpr BuiltIn kFilters[] = {{"map", {kAll}, map},
-                                {"select", {kAll}, choose<true, false>},
-                                {"reject", {kAll}, choose<false, false>},
-                                {"selectattr", {kAll}, choose<true, true>},
-                                {"rejectattr", {kAll}, choose<false, true>},
-                                {"first", {}, first},
-                                {"last", {}, last},
-                                {"reverse", {}, reverse},
-                                {"list", {}, list},
-                                {"join", {"d"}, join},
-                                {"items", {}, items},
-                                {"unique", {}, unique},
-                                {"sort", {"reverse", "case_sensitive", "attribute"}, sort},
-                                {"dictsort", {}, dictsort},
-                                {"min", {}, extreme<false>},
-                                {"max", {}, extreme<true>}};
+constexpr BuiltIn kSequenceFilters[] = {{"map", {kAll}, map},
+                                        {"select", {kAll}, choose<true, false>},
+                                        {"reject", {kAll}, choose<false, false>},
+                                        {"selectattr", {kAll}, choose<true, true>},
+                                        {"rejectattr", {kAll}, choose<false, true>},
+                                        {"first", {}, first},
+                                        {"last", {}, last},
+                                        {"reverse", {}, reverse},
+                                        {"list", {}, list},
+                                        {"join", {"d"}, join},
+                                        {"items", {}, items},
+                                        {"unique", {}, unique},
+                                        {"sort", {"reverse", "case_sensitive", "attribute"}, sort},
+                                        {"dictsort", {}, dictsort},
+                                        {"min", {}, extreme<false>},
+                                        {"max", {}, extreme<true>}};
 
 }  // namespace
 
-std::span<const BuiltIn> sequence_filters() { return kFilters; }
+std::span<const BuiltIn> sequence_filters() { return kSequenceFilters; }
 
 }  // namespace fathom::jinja

@@ -61,7 +61,7 @@ constexpr TestEntry kTests[] = {
     {"<=", true, compared<BinaryOperator::kLessEqual>},
     {"le", true, compared<BinaryOperator::kLessEqual>}};
 
-constexpr std::string_view kRefused[] = {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"};
+constexpr std::string_view kRefusedTests[] = {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"};
 
 const TestEntry* find_test(std::string_view name) {
   const auto* found =
@@ -74,7 +74,7 @@ const TestEntry* find_test(std::string_view name) {
 bool has_test(const std::string& name) { return find_test(name) != nullptr; }
 
 std::string missing_test(const std::string& name) {
-  const bool known = std::find(std::begin(kRefused), std::end(kRefused), name) != std::end(kRefused);
+  const bool known = std::find(std::begin(kRefusedTests), std::end(kRefusedTests), name) != std::end(kRefusedTests);
   return known ? "the test '" + name + "' is not supported in chat templates" : "No test named '" + name + "'.";
 }
 

@@ -299,20 +299,20 @@ Value begins_or_ends(const Value& receiver, const Bound& arguments, Meter& meter
   return Value(std::any_of(all.begin(), all.end(), matches));
 }
 
-constexpr BuiltIn kFilters[] = {{"upper", {}, in_case<upper>},
-                                {"lower", {}, in_case<lower>},
-                                {"capitalize", {}, in_case<capitalize>},
-                                {"title", {}, title_filter},
-                                {"trim", {"chars"}, strip_ends<Ends::kBoth>},
-                                {"replace", {"old", "new", "count"}, replace},
-                                {"indent", {"width", "first", "blank"}, indent},
-                                {"string", {}, string},
-                                {"safe", {}, safe},
-                                {"escape", {}, escape},
-                                {"e", {}, escape},
-                                {"forceescape", {}, force_escape},
-                                {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, tojson},
-                                {"format", {kAll}, format_filter}};
+constexpr BuiltIn kTextFilters[] = {{"upper", {}, in_case<upper>},
+                                    {"lower", {}, in_case<lower>},
+                                    {"capitalize", {}, in_case<capitalize>},
+                                    {"title", {}, title_filter},
+                                    {"trim", {"chars"}, strip_ends<Ends::kBoth>},
+                                    {"replace", {"old", "new", "count"}, replace},
+                                    {"indent", {"width", "first", "blank"}, indent},
+                                    {"string", {}, string},
+                                    {"safe", {}, safe},
+                                    {"escape", {}, escape},
+                                    {"e", {}, escape},
+                                    {"forceescape", {}, force_escape},
+                                    {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, tojson},
+                                    {"format", {kAll}, format_filter}};
 
 constexpr BuiltIn kMethods[] = {{"split", {"sep", "maxsplit"}, split},
                                 {"strip", {"chars"}, strip_ends<Ends::kBoth>},
@@ -339,7 +339,7 @@ Value formatted(const Value& format, const Value& values, Meter& meter) {
   return format_percent(format, arguments, meter);
 }
 
-std::span<const BuiltIn> text_filters() { return kFilters; }
+std::span<const BuiltIn> text_filters() { return kTextFilters; }
 std::span<const BuiltIn> text_methods() { return kMethods; }
 
 }  // namespace fathom::jinja

@@ -29,8 +29,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kToTell{5};  // that the others have when one has failed
 
-volatile std::sig_atomic_t asked_to_stop = 0;
-void ask_to_stop(int signal) { asked_to_stop = signal; }
+volatile std::sig_atomic_t signal_to_ranks = 0;
+void ask_to_stop(int signal) { signal_to_ranks = signal; }
 
 struct Socket {
   Descriptor descriptor;
@@ -98,9 +98,9 @@ class Children {
 
   int wait() {
     for (size_t left = running_.size(); left > 0;) {
-      if (asked_to_stop != 0) {
-        signal_all(asked_to_stop);
-        asked_to_stop = 0;
+      if (signal_to_ranks != 0) {
+        signal_all(signal_to_ranks);
+        signal_to_ranks = 0;
       }
       if (ends_at_ && Clock::now() > *ends_at_) {
         signal_all(SIGKILL);

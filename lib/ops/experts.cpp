@@ -79,7 +79,7 @@ struct Matrix {
   }
 };
 
-struct Kept : torch::CustomClassHolder {
+struct KeptForExperts : torch::CustomClassHolder {
   Routes routes;
   Matrix gate_up, down;
   at::Tensor gate_RF, up_RF;
@@ -87,7 +87,7 @@ struct Kept : torch::CustomClassHolder {
   bool needs_any = false, needs_x = false, needs_weights = false;
 };
 
-at::Tensor forward_pass(const at::Tensor& x_TD, Kept& kept) {
+at::Tensor forward_pass(const at::Tensor& x_TD, KeptForExperts& kept) {
   const Routes& routes = kept.routes;
   const auto options = x_TD.options();
   const int64_t rows = routes.tokens_R.size(0);
@@ -112,13 +112,14 @@ struct ExpertsFunction : torch::autograd::Function<ExpertsFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_TD, const at::Tensor& /*weights_TK*/,
                             const Optional& /*gate_up*/, const Optional& /*down*/, const Optional& /*gate_up_a*/,
                             const Optional& /*gate_up_b*/, const Optional& /*down_a*/, const Optional& /*down_b*/,
-                            const c10::intrusive_ptr<Kept>& kept) {
+                            const c10::intrusive_ptr<KeptForExperts>& kept) {
     context->saved_data["kept"] = c10::IValue::make_capsule(kept);
     return forward_pass(x_TD, *kept);
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
-    const auto kept = c10::static_intrusive_pointer_cast<Kept>(std::move(context->saved_data["kept"]).toCapsule());
+    const auto kept =
+        c10::static_intrusive_pointer_cast<KeptForExperts>(std::move(context->saved_data["kept"]).toCapsule());
     const Routes& routes = kept->routes;
     at::Tensor grad_x_TD, grad_weights_TK, grad_RF;
     Matrix::Gradients down, gate_up;
@@ -159,7 +160,7 @@ at::Tensor experts(const LinearInput& input, const Routes& routes, const ExpertM
   const auto needs = [on = at::GradMode::is_enabled()](const at::Tensor& x) {
     return on && x.defined() && x.requires_grad();
   };
-  auto kept = c10::make_intrusive<Kept>();
+  auto kept = c10::make_intrusive<KeptForExperts>();
   kept->routes = routes;
   kept->routes.weights_TK = routes.weights_TK.detach();
   kept->needs_x = needs(input.tensor());

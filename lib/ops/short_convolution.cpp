@@ -34,12 +34,12 @@ at::Tensor by_operators(const at::Tensor& parts_TD, const at::Tensor& taps_DJ, c
   return convolved(parts.b_TD * parts.x_TD, taps_DJ, texts).mul_(parts.c_TD);
 }
 
-struct Gradients {
+struct ConvolutionGradients {
   at::Tensor parts_TD, taps_DJ;
 };
 
 void backward_by_operators(const at::Tensor& grad_TD, const at::Tensor& parts_TD, const at::Tensor& taps_DJ,
-                           const Texts& texts, const Gradients& made) {
+                           const Texts& texts, const ConvolutionGradients& made) {
   const Parts parts(parts_TD);
   Parts grads(made.parts_TD);
   at::Tensor product_TD = parts.b_TD * parts.x_TD;
@@ -77,8 +77,8 @@ struct GatedConvolution : torch::autograd::Function<GatedConvolution> {
     const at::Tensor &parts_TD = saved[0], &taps_DJ = saved[1];
     const Texts texts{saved[2], context->saved_data["length"].toInt()};
     const at::Tensor grad_TD = gradients[0].contiguous();
-    const Gradients made{at::empty_like(parts_TD),
-                         context->needs_input_grad(1) ? at::empty_like(taps_DJ) : at::Tensor()};
+    const ConvolutionGradients made{at::empty_like(parts_TD),
+                                    context->needs_input_grad(1) ? at::empty_like(taps_DJ) : at::Tensor()};
     if (has_kernel(parts_TD) && has_kernel(taps_DJ)) {
       backward_by_kernel(grad_TD, parts_TD, taps_DJ, texts, made);
     } else {
@@ -90,7 +90,7 @@ struct GatedConvolution : torch::autograd::Function<GatedConvolution> {
  private:
   // Threads have columns, so that the sums over rows are the same however many there are.
   static void backward_by_kernel(const at::Tensor& grad_TD, const at::Tensor& parts_TD, const at::Tensor& taps_DJ,
-                                 const Texts& texts, const Gradients& made) {
+                                 const Texts& texts, const ConvolutionGradients& made) {
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::gated_convolution_backward",
                                   traffic(grad_TD, parts_TD, taps_DJ, made.parts_TD));
     if (!parts_TD.is_cpu()) return;

@@ -24,13 +24,13 @@ using torch::autograd::variable_list;
 using WithLogits =
     std::function<void(int64_t first, at::Tensor& logits_CV, const at::Tensor& x_CD, const Softcap& softcap)>;
 
-struct Chunks {
+struct LogitChunks {
   int64_t rows;  // of each but the last
   double softcap;
   bool gradients;
 };
 
-void for_each_chunk(const at::Tensor& x_ND, const at::Tensor& weight_VD, const Chunks& chunks,
+void for_each_chunk(const at::Tensor& x_ND, const at::Tensor& weight_VD, const LogitChunks& chunks,
                     const WithLogits& with_logits) {
   const int64_t rows = x_ND.size(0);
   const at::Tensor buffer_CV = at::empty({chunks.rows, weight_VD.size(0)}, x_ND.options());
@@ -74,7 +74,7 @@ struct TokenLogprobs : torch::autograd::Function<TokenLogprobs> {
     if (context->needs_input_grad(0)) of_x_ND = at::empty_like(x_ND);
     std::optional<HeadGradient> of_head;
     if (context->needs_input_grad(1)) of_head.emplace(head_VD, x_ND.scalar_type(), /*in_one=*/chunk == x_ND.size(0));
-    const Chunks chunks{chunk, context->saved_data["softcap"].toDouble(), /*gradients=*/true};
+    const LogitChunks chunks{chunk, context->saved_data["softcap"].toDouble(), /*gradients=*/true};
     for_each_chunk(x_ND, weight_VD, chunks,
                    [&](int64_t first, at::Tensor& logits_CV, const at::Tensor& x_CD, const Softcap& softcap) {
                      const int64_t count = x_CD.size(0);

@@ -19,17 +19,17 @@
 namespace fathom::optim {
 namespace {
 
-constexpr int64_t kElementsPerTask = 65536;
+constexpr int64_t kElementsPerSum = 65536;
 
 // Shares of fixed size, added in order: the same bits for any number of threads, and once rounded to FP32 as good as
 // always for any division among processes.
 double sum_of_squares(const at::Tensor& contiguous) {
   if (!contiguous.is_cpu()) return 0;  // a phantom, which has no numbers
-  std::vector<double> sums((contiguous.numel() + kElementsPerTask - 1) / kElementsPerTask);
+  std::vector<double> sums((contiguous.numel() + kElementsPerSum - 1) / kElementsPerSum);
   at::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      const int64_t end = std::min((i + 1) * kElementsPerTask, contiguous.numel());
-      sums[i] = cpu::sum_of_squares(ops::rows(contiguous), i * kElementsPerTask, end);
+      const int64_t end = std::min((i + 1) * kElementsPerSum, contiguous.numel());
+      sums[i] = cpu::sum_of_squares(ops::rows(contiguous), i * kElementsPerSum, end);
     }
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);

@@ -42,7 +42,6 @@ std::string seconds_label(double value) {
   return value >= 1e-3 ? decimal(value * 1e3, 0) + " ms" : decimal(value * 1e6, 0) + " µs";
 }
 std::string length_text(double value) { return count_text(value); }
-std::string bytes_text(double value) { return format_bytes(std::llround(std::clamp(value, 0.0, 9e18))); }
 // Powers of two, so without decimals.
 std::string bytes_label(double value) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/bytes.h"
 #include "base/json_value.h"
 
 namespace fathom::page {
@@ -18,6 +19,14 @@ std::string sound_utf8(std::string_view text) {
 }
 
 }  // namespace
+
+std::string title_of(std::string_view name) {
+  std::string title(name);
+  std::replace(title.begin(), title.end(), '_', ' ');
+  return title;
+}
+
+std::string bytes_text(double value) { return format_bytes(std::llround(std::clamp(value, -9e18, 9e18))); }
 
 std::string escaped(std::string_view text) {
   std::string result;

@@ -20,6 +20,11 @@ std::string decimal(double value, int decimals);
 // "12.34%" of a share from 0 to 1, for places and widths in style attributes.
 std::string percent(double share);
 
+// "optimizer states" of optimizer_states.
+std::string title_of(std::string_view name);
+// "1.50 GiB" of bytes as a file has them, which may be anything.
+std::string bytes_text(double value);
+
 inline constexpr const char* kNone = "—";
 
 // A table of cells that are markup already.

@@ -17,11 +17,6 @@ namespace {
 using Cells = std::vector<std::string>;
 using memory::Component;
 
-std::string title_of(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 std::string count_cell(const std::optional<int64_t>& bytes) { return bytes ? format_count(*bytes) : kNone; }
 
 std::string size_cell(const std::optional<int64_t>& bytes) {
@@ -155,7 +150,6 @@ struct Kind {
   std::string (*text)(double);
 };
 
-std::string bytes_text(double value) { return format_bytes(std::llround(std::clamp(value, -9e18, 9e18))); }
 std::string dollars_text(double value) { return "$" + format_decimal(value, std::abs(value) < 100 ? 2 : 0); }
 
 constexpr Kind kKinds[] = {

@@ -28,7 +28,7 @@ std::string short_name(const std::string& path) {
   return parent.empty() || parent == "/" || parent == ".." ? name : parent + "/" + name;
 }
 
-std::string title_of(const RunRecord& record) {
+std::string title_of_run(const RunRecord& record) {
   const std::string model = text_at(record.memory, {"run", "model"});
   return model.empty() ? record.name : short_name(model);
 }
@@ -130,7 +130,7 @@ std::string header(const RunRecord& record) {
     if (!fact.empty()) facts += "<li>" + escaped(fact) + "</li>";
   }
   return std::string("<header>\n<p class=\"mark\">fathom<span>memory ") + (is_plan(memory) ? "plan" : "report") +
-         "</span></p>\n<h1>" + escaped(title_of(record)) + "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n" +
+         "</span></p>\n<h1>" + escaped(title_of_run(record)) + "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n" +
          origin(memory) + "</header>\n";
 }
 
@@ -285,7 +285,7 @@ std::string report_page(const RunRecord& record) {
       // Nothing is fetched, whatever the page holds.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'unsafe-inline'\">\n<title>";
-  page += escaped(title_of(record)) + " · fathom</title>\n<style>\n" + std::string(page_style()) +
+  page += escaped(title_of_run(record)) + " · fathom</title>\n<style>\n" + std::string(page_style()) +
           "</style>\n</head>\n<body>\n<main>\n";
   page += header(record) + verdict_section(memory) + notices(memory) + headlines(record) +
           timeline_section(record, capacity_of(memory)) + component_section(memory) + phase_section(memory) +

@@ -14,7 +14,7 @@ constexpr int kBatch = 1000;  // even, so that a dict's batches hold whole pairs
 // pickletools' names.
 constexpr char kProto = '\x80', kStop = '.', kMark = '(', kEmptyDict = '}', kSetItems = 'u', kEmptyList = ']',
                kAppends = 'e', kBinUnicode = 'X', kBinInt1 = 'K', kBinInt2 = 'M', kBinInt = 'J', kLong1 = '\x8a',
-               kNone = 'N', kBinPut = 'q', kLongBinPut = 'r', kBinGet = 'h', kLongBinGet = 'j';
+               kNoneCode = 'N', kBinPut = 'q', kLongBinPut = 'r', kBinGet = 'h', kLongBinGet = 'j';
 
 void append_little_endian(std::string& bytes, uint64_t value, int count) {
   for (int i = 0; i < count; ++i) bytes += static_cast<char>((value >> (8 * i)) & 0xFF);
@@ -87,7 +87,7 @@ void PickleWriter::integer(int64_t value) {
 
 void PickleWriter::none() {
   begin_value();
-  bytes_ += kNone;
+  bytes_ += kNoneCode;
 }
 
 void PickleWriter::entry(std::string_view key, std::string_view value) {

@@ -21,12 +21,6 @@ using memory::Timeline;
 constexpr size_t kColumns = 1200;
 constexpr size_t kLargestRows = 14;
 
-std::string title_of(std::string_view name) {
-  std::string title(name);
-  std::replace(title.begin(), title.end(), '_', ' ');
-  return title;
-}
-
 // From its upper edge down to zero: the component above was drawn before, so that no seam can show between the two.
 std::string area_path(const std::vector<int64_t>& upper, const Axis& axis) {
   std::string path = "M0 " + std::to_string(kDrawnHeight);

@@ -10,6 +10,7 @@
 #include "arch/read_folder.h"
 #include "base/error.h"
 #include "base/json_value.h"
+#include "base/seconds_since.h"
 #include "config/load.h"
 #include "phantom_gpu/gpu.h"
 #include "play/dry_run.h"
@@ -76,7 +77,7 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
   } catch (const c10::OutOfMemoryError& error) {
     answer.out_of_memory = error.what_without_backtrace();
   }
-  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  answer.seconds = seconds_since(start);
   return answer;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "base/seconds_since.h"
 #include "ledger/out_of_memory.h"
 #include "ops/attention/attention.h"
 #include "ops/scalar_type.h"
@@ -77,7 +78,7 @@ class Curve {
       cost.measured = real.run(chosen);
       const Clock::time_point start = Clock::now();
       real.run(chosen);
-      cost.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      cost.seconds = seconds_since(start);
     } catch (const c10::Error& error) {
       if (!ledger::is_out_of_memory(error)) throw;
       cost.measured.reset();

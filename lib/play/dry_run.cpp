@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/seconds_since.h"
 #include "phantom/device.h"
 #include "phantom_gpu/gpu.h"
 #include "play/arithmetic_count.h"
@@ -252,8 +253,7 @@ plan::KernelList list_kernels(const arch::Run& run, const weights::ModelFolder* 
   for (int i = 0; i < kTimed; ++i) {
     const auto start = std::chrono::steady_clock::now();
     step();
-    list.host_seconds =
-        std::min(list.host_seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    list.host_seconds = std::min(list.host_seconds, seconds_since(start));
   }
   return list;
 }

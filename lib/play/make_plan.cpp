@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json_value.h"
+#include "base/seconds_since.h"
 #include "config/to_yaml.h"
 #include "ops/attention/amx_attention.h"
 #include "ops/attention/attention.h"
@@ -173,7 +174,7 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail
   plan.timeline = std::move(played.timeline);
   plan.arithmetic = played.arithmetic;
   plan.steps_played = played.steps_played;
-  plan.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  plan.seconds = seconds_since(start);
   require_counted(plan);
   return plan;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "base/seconds_since.h"
 #include "play/arithmetic_count.h"
 #include "play/reference_model.h"
 
@@ -27,7 +28,7 @@ ReferenceShape shape_of(int64_t width) {
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 plan::MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& placement) {

@@ -7,23 +7,23 @@
 namespace fathom::play {
 namespace {
 
-thread_local std::vector<size_t> open;
+thread_local std::vector<size_t> open_spans;
 
 }  // namespace
 
 void OperatorTimer::starts(const CountedOperator& op) {
   TimedOperator timed{std::string(op.name), op.type, op.product, op.attention, op.bytes};
-  const std::optional<size_t> within = open.empty() ? std::nullopt : std::optional(open.back());
+  const std::optional<size_t> within = open_spans.empty() ? std::nullopt : std::optional(open_spans.back());
   ops::DeviceMark begin(device_);
   const std::lock_guard lock(mutex_);
-  open.push_back(spans_.size());
+  open_spans.push_back(spans_.size());
   spans_.push_back({std::move(timed), std::move(begin), std::nullopt, within});
 }
 
 void OperatorTimer::ends(int64_t result_bytes) {
-  if (open.empty()) return;  // of what could not be counted, which ArithmeticCount tells
+  if (open_spans.empty()) return;  // of what could not be counted, which ArithmeticCount tells
   ops::DeviceMark end(device_);
-  const bool is_outermost = open.size() == 1;
+  const bool is_outermost = open_spans.size() == 1;
   std::optional<ops::DeviceMark> first, second;
   if (is_outermost) {
     first.emplace(device_);
@@ -31,8 +31,8 @@ void OperatorTimer::ends(int64_t result_bytes) {
   }
   const std::lock_guard lock(mutex_);
   if (is_outermost) idle_.emplace_back(std::move(*first), std::move(*second));
-  Span& span = spans_.at(open.back());
-  open.pop_back();
+  Span& span = spans_.at(open_spans.back());
+  open_spans.pop_back();
   span.op.bytes += result_bytes;
   span.end = std::move(end);
 }

@@ -10,7 +10,7 @@ namespace fathom::tokenizer {
 namespace {
 
 // Slots looked at per insertion beyond which the ids must have been chosen to collide.
-constexpr size_t kMostProbes = 64;
+constexpr size_t kProbesPerMerge = 64;
 
 struct Texts {
   std::string left, right;
@@ -52,7 +52,8 @@ MergeTable::MergeTable(const Json& merges, const Vocabulary& vocabulary, const s
     const Pair pair{find_token(vocabulary, texts.left, here), find_token(vocabulary, texts.right, here)};
     const int32_t joined = find_token(vocabulary, texts.left + texts.right, here);
     probes += insert(pair, {static_cast<uint32_t>(pairs_.size()), joined});
-    if (probes > kMostProbes * (pairs_.size() + 1024)) throw Error(where + ": the ids collide in the table of merges");
+    if (probes > kProbesPerMerge * (pairs_.size() + 1024))
+      throw Error(where + ": the ids collide in the table of merges");
     pairs_.push_back(pair);
   }
 }

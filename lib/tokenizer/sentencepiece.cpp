@@ -14,13 +14,13 @@
 #include "tokenizer/character_pairs.h"
 #include "tokenizer/offset_map.h"
 #include "tokenizer/protobuf.h"
+#include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/utf8.h"
 
 namespace fathom::tokenizer {
 namespace {
 
-constexpr size_t kMaxModelBytes = size_t{1} << 25;   // the largest in use have 5 MB
 constexpr std::string_view kBlank = "\xe2\x96\x81";  // "▁" U+2581
 constexpr char32_t kBlankCode = 0x2581;
 

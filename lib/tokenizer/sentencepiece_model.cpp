@@ -11,8 +11,6 @@
 namespace fathom::tokenizer {
 namespace {
 
-constexpr size_t kMaxModelBytes = size_t{1} << 25;  // the largest in use have 5 MB
-
 bool read_piece(std::string_view message, SentencePieceModel& model) {
   std::string text;
   float score = 0;

@@ -1,12 +1,15 @@
 // What a SentencePiece model's file holds, as values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace fathom::tokenizer {
+
+inline constexpr size_t kMaxModelBytes = size_t{1} << 25;  // the largest in use have 5 MB
 
 struct SentencePieceModel {
   // SentencePiece's numbers for what a piece is, and for the algorithm.

@@ -10,7 +10,7 @@
 namespace fathom::tokenizer {
 namespace {
 
-constexpr size_t kLongestPiece = 1024;               // bytes
+constexpr size_t kLongestToken = 1024;               // bytes
 constexpr size_t kLongestStretch = size_t{1} << 24;  // bytes, each of which takes up to 64 of memory
 constexpr size_t kKeptNodes = size_t{1} << 14;       // a workspace that grew beyond gives its memory back
 constexpr double kUnknownPenalty = 10;               // below the lowest score
@@ -20,7 +20,7 @@ UnigramVocabulary checked(UnigramVocabulary vocabulary, const std::string& where
     const std::string& piece = vocabulary.pieces[id];
     const std::string token = where + "[" + std::to_string(id) + "]";
     if (piece.empty()) throw Error(token + ": expected the text of a token");
-    if (piece.size() > kLongestPiece) throw Error(token + ": is longer than 1024 bytes");
+    if (piece.size() > kLongestToken) throw Error(token + ": is longer than 1024 bytes");
     if (well_formed_prefix(piece) < piece.size()) throw Error(token + ": is not UTF-8");
     if (!std::isfinite(vocabulary.scores[id])) throw Error(token + ": expected a score that is a number");
   }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json_value.h"
 #include "base/log.h"
+#include "base/seconds_since.h"
 #include "base/system_error.h"
 #include "checkpoint/adapter.h"
 #include "optim/schedule.h"
@@ -30,8 +31,6 @@ namespace fathom::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 class Loop {
  public:

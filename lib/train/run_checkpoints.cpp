@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json_value.h"
 #include "base/log.h"
+#include "base/seconds_since.h"
 #include "base/system_error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
@@ -23,8 +24,6 @@ namespace fathom::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Who write together where each has a share: of several copies of the model those of the first.
 class Sharers final : public weights::Writers {

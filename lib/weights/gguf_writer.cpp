@@ -19,7 +19,7 @@
 namespace fathom::weights {
 namespace {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kGgufVersion = 3;
 constexpr int64_t kAlignment = 32;
 constexpr uint32_t kArray = 9;  // the kind of every list
 
@@ -80,7 +80,7 @@ int64_t place_of_next(int64_t offset, const GgufTensor& tensor) {
 std::string header_text(const std::filesystem::path& path, const GgufKeys& keys,
                         const std::vector<GgufTensor>& tensors) {
   std::string text = "GGUF";
-  append(text, kVersion);
+  append(text, kGgufVersion);
   append(text, uint64_t{tensors.size()});
   append(text, uint64_t{keys.size()});
   std::set<std::string_view> names;

@@ -2,10 +2,12 @@
 #include "weights/safetensors_layout.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json_value.h"
+#include "base/system_error.h"
 
 namespace fathom::weights {
 namespace {
@@ -63,6 +65,10 @@ int64_t data_bytes(const std::filesystem::path& path, const std::vector<Slot>& s
   int64_t bytes = 0;
   for (const Slot& slot : slots) bytes = checked_add(bytes, slot.bytes, "size of " + path.string());
   return bytes;
+}
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, const char* what) {
+  throw system_error(path.string() + ": " + what + " failed", errno);
 }
 
 }  // namespace fathom::weights

@@ -22,4 +22,7 @@ std::string file_start(const std::filesystem::path& path, const std::vector<Slot
 // All that is behind it.
 int64_t data_bytes(const std::filesystem::path& path, const std::vector<Slot>& slots);
 
+// Throws the error of errno: "path: writing failed: ...".
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, const char* what);
+
 }  // namespace fathom::weights

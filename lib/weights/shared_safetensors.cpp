@@ -29,10 +29,6 @@ constexpr const char* kShared =
     "output_dir must lie on a file system that all machines of the run share, and on which each sees what others have "
     "written";
 
-[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
-  throw system_error(path.string() + ": " + what + " failed", errno);
-}
-
 // Signals do not end it. False where it has failed.
 bool uninterrupted(const std::function<int()>& call) {
   int status = 0;
@@ -60,8 +56,8 @@ class Shared {
   void create() const {
     const Descriptor file = open_to_write(path_, O_WRONLY | O_TRUNC);
     if (uninterrupted([&] { return ::fallocate(file.get(), 0, 0, bytes_); })) return;
-    if (errno != EOPNOTSUPP && errno != ENOSYS) fail(path_, "asking for room");
-    if (!uninterrupted([&] { return ::ftruncate(file.get(), bytes_); })) fail(path_, "asking for room");
+    if (errno != EOPNOTSUPP && errno != ENOSYS) fail_to_write(path_, "asking for room");
+    if (!uninterrupted([&] { return ::ftruncate(file.get(), bytes_); })) fail_to_write(path_, "asking for room");
   }
 
   void write() {
@@ -80,7 +76,7 @@ class Shared {
         write_at(file, offset + done, data + done, piece);
       }
     });
-    if (!uninterrupted([&] { return ::fsync(file.get()); })) fail(path_, "syncing");
+    if (!uninterrupted([&] { return ::fsync(file.get()); })) fail_to_write(path_, "syncing");
   }
 
   // Once all have written. Of blocks that several have written, what was written here must be what all see.
@@ -133,7 +129,7 @@ class Shared {
   void write_at(const Descriptor& file, int64_t offset, const std::byte* data, int64_t bytes) {
     hasher_.add(offset, data, bytes);
     written_ += bytes;
-    if (!write_whole_at(file, offset, data, static_cast<size_t>(bytes))) fail(path_, "writing");
+    if (!write_whole_at(file, offset, data, static_cast<size_t>(bytes))) fail_to_write(path_, "writing");
   }
 
   std::filesystem::path path_;

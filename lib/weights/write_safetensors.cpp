@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 
 #include "base/block_hash.h"
@@ -12,7 +11,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
-#include "base/system_error.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_layout.h"
 #include "weights/safetensors_writer.h"
@@ -21,10 +19,6 @@ namespace fathom::weights {
 namespace {
 
 constexpr DType kBytes = DType::kU8;  // what is always finite
-
-[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
-  throw system_error(path.string() + ": " + what + " failed", errno);
-}
 
 // A new file, and the hash of all that was written into it.
 class HashedFile {
@@ -49,7 +43,7 @@ class HashedFile {
 
   void write_piece(const std::byte* data, size_t size) {
     hasher_.add(written_, data, static_cast<int64_t>(size));
-    if (!write_whole(file_, data, size)) fail(path_, "writing");
+    if (!write_whole(file_, data, size)) fail_to_write(path_, "writing");
     written_ += static_cast<int64_t>(size);
   }
 
@@ -128,8 +122,8 @@ void SafetensorsWriter::finish() {
 }
 
 void SafetensorsWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
-  if (::lseek(file_.get(), offset, SEEK_SET) < 0) fail(path_, "seeking");
-  if (!write_whole(file_, data, static_cast<size_t>(bytes))) fail(path_, "writing");
+  if (::lseek(file_.get(), offset, SEEK_SET) < 0) fail_to_write(path_, "seeking");
+  if (!write_whole(file_, data, static_cast<size_t>(bytes))) fail_to_write(path_, "writing");
 }
 
 }  // namespace fathom::weights

@@ -219,7 +219,7 @@ TEST_F(AllocatorSettingsTest, ThatLibTorchRefusesEndAsErrors) {
       write("data.jsonl", "{\"input_ids\": [1, 2, 3]}\n");
       write("run.yaml", "model_name_or_path: model\nrandom_init: true\ntrain_file: data.jsonl\noutput_dir: out\n");
       const Outcome outcome = run(command, std::string("PYTORCH_ALLOC_CONF=") + settings + " ");
-      EXPECT_THAT(outcome.status, testing::AnyOf(1, 2)) << command << " with " << settings;
+      EXPECT_THAT(outcome.status, ::testing::AnyOf(1, 2)) << command << " with " << settings;
       EXPECT_THAT(outcome.errors, HasSubstr(reason)) << command;
       EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
     }

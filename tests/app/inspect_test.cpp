@@ -70,7 +70,7 @@ TEST_F(Inspect, ATokenizerIsCountedOrSaysWhyItCannotBeRead) {
   const Json json = parse_json(run("inspect '" FATHOM_SOURCE_DIR "/data/model' --json").output, "stdout");
   EXPECT_EQ(json["tokenizer"], parse_json(R"({"file": "tokenizer.model", "tokens": 1024})", ""));
   write("m/config.json", R"({"model_type": "mamba", "hidden_size": 64, "architectures": ["MambaForCausalLM"]})");
-  EXPECT_THAT(run("inspect m").output, testing::Not(HasSubstr("tokenizer")));
+  EXPECT_THAT(run("inspect m").output, ::testing::Not(HasSubstr("tokenizer")));
   write("m/tekken.json", "{}");
   EXPECT_THAT(run("inspect m").output, HasSubstr("tokenizer not read"));
   write("m/tokenizer.json", R"({"model": {"type": "WordPiece", "vocab": {}}})");

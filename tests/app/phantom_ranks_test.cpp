@@ -109,7 +109,7 @@ number.item()
 }
 
 // Four matrices of 4 MiB.
-constexpr const char* kModel = R"(
+constexpr const char* kRanksModel = R"(
 model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024, bias=False) for _ in range(4))).cuda()
 )";
 constexpr const char* kSteps = R"(
@@ -129,7 +129,7 @@ int64_t at_end(const Json& process) { return process.at("allocated_at_end").get<
 constexpr int64_t kWorkspaces = 2 * int64_t{8'519'680};
 
 TEST_F(PhantomRanks, TakeWhatTheoryHasForDdp) {
-  const Json answer = told(std::string(kBegin) + kModel + R"(
+  const Json answer = told(std::string(kBegin) + kRanksModel + R"(
 model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank], broadcast_buffers=False)
 )" + kSteps,
                            "--gpus 2", kTwo);
@@ -153,7 +153,7 @@ fully_shard(model)
 from torch.distributed.fsdp import FullyShardedDataParallel, wrap
 model = FullyShardedDataParallel(model, device_id=rank, auto_wrap_policy=wrap.ModuleWrapPolicy({torch.nn.Linear}))
 )"}) {
-    const Json answer = told(std::string(kBegin) + kModel + wrap + kSteps, "--gpus 2 --steps 3", kTwo);
+    const Json answer = told(std::string(kBegin) + kRanksModel + wrap + kSteps, "--gpus 2 --steps 3", kTwo);
     ASSERT_EQ(answer.at("processes").size(), 2U);
     EXPECT_EQ(answer.at("exit_status"), 0);
     for (const Json& process : answer.at("processes")) {
@@ -164,7 +164,7 @@ model = FullyShardedDataParallel(model, device_id=rank, auto_wrap_policy=wrap.Mo
 }
 
 TEST_F(PhantomRanks, EndAtTheirOwnSteps) {
-  const Json answer = told(std::string(kBegin) + kModel + R"(
+  const Json answer = told(std::string(kBegin) + kRanksModel + R"(
 optimizer = torch.optim.SGD(model.parameters())
 for step in range(9):
     total = torch.ones(1, device="cuda")

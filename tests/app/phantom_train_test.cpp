@@ -27,14 +27,14 @@ constexpr char kShapes[2][400] = {
         "intermediate_size": 91, "num_hidden_layers": 3, "num_attention_heads": 5, "num_key_value_heads": 1,
         "max_position_embeddings": 128, "rms_norm_eps": 1e-6, "tie_word_embeddings": true})"};
 
-struct Case {
+struct MatrixCase {
   std::string name, settings;
   int shape = 0;
 };
-void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+void PrintTo(const MatrixCase& each, std::ostream* out) { *out << each.name; }
 
-std::vector<Case> cases() {
-  std::vector<Case> result;
+std::vector<MatrixCase> cases() {
+  std::vector<MatrixCase> result;
   for (const std::string method : {"full", "lora"}) {
     for (const std::string precision : {"fp32", "autocast", "bf16"}) {
       for (const bool checkpointing : {false, true}) {
@@ -92,7 +92,7 @@ output_dir: out
   Json memory() const { return read_json(folder_ / "out" / "memory.json"); }
 };
 
-class PhantomTrainMatrix : public PhantomTrain, public ::testing::WithParamInterface<Case> {};
+class PhantomTrainMatrix : public PhantomTrain, public ::testing::WithParamInterface<MatrixCase> {};
 
 TEST_P(PhantomTrainMatrix, RunsToItsEndAsPlanned) {
   write_run(GetParam().shape);
@@ -419,7 +419,7 @@ INSTANTIATE_TEST_SUITE_P(Listed, PhantomGpuOfTheList, ::testing::ValuesIn(listed
 // ---- traces ----
 
 // Segments whose addresses matter.
-constexpr const char* kFixedSegments = "PYTORCH_ALLOC_CONF=expandable_segments:False ";
+constexpr const char* kSegmentsStay = "PYTORCH_ALLOC_CONF=expandable_segments:False ";
 
 class PhantomTrace : public PhantomTrain {
  protected:
@@ -448,13 +448,13 @@ class PhantomTrace : public PhantomTrain {
 // the addresses of another run are handed out again, its segments are the same too, and so are allocated and reserved.
 TEST_F(PhantomTrace, IsReplayedWithTheAddressesOfAnotherRun) {
   write_run(1);
-  const Trace plain = play("plain", "", kFixedSegments);
+  const Trace plain = play("plain", "", kSegmentsStay);
   EXPECT_GT(std::count(plain.blocks.begin(), plain.blocks.end(), '\n'), 5000);
-  const Trace placed = play("placed", "--placement 5", kFixedSegments);
+  const Trace placed = play("placed", "--placement 5", kSegmentsStay);
   const Json measured = memory();
   EXPECT_EQ(placed.blocks, plain.blocks);
   EXPECT_NE(placed.addresses, plain.addresses);
-  const Trace replayed = play("replayed", "--segments " + (folder_ / "placed").string(), kFixedSegments);
+  const Trace replayed = play("replayed", "--segments " + (folder_ / "placed").string(), kSegmentsStay);
   EXPECT_EQ(replayed.blocks, placed.blocks);
   EXPECT_EQ(replayed.segments, placed.segments);
   for (const char* figure : {"allocated", "reserved"}) {
@@ -474,11 +474,10 @@ TEST_F(PhantomTrace, IsTheSameInEveryProcess) {
 
 TEST_F(PhantomTrace, RefusesTheSegmentsOfAnotherConfig) {
   write_run(1);
-  play("small", "", kFixedSegments);
+  play("small", "", kSegmentsStay);
   std::filesystem::remove_all(folder_ / "out");
-  const Outcome outcome =
-      run("train run.yaml --phantom-gpu H100 per_device_train_batch_size=10 max_length=60 --segments small",
-          kFixedSegments);
+  const Outcome outcome = run(
+      "train run.yaml --phantom-gpu H100 per_device_train_batch_size=10 max_length=60 --segments small", kSegmentsStay);
   EXPECT_EQ(outcome.status, 3);
   EXPECT_THAT(outcome.errors, HasSubstr("phantom: "));
 }

@@ -94,8 +94,8 @@ output_dir: out
 
 TEST_P(PublishedForm, WorksFromItsFolder) {
   EXPECT_THAT(succeed("inspect model").output,
-              testing::AllOf(ContainsRegex("stored as +" + type_), HasSubstr("tokenizer"), Not(HasSubstr("not read")),
-                             Not(HasSubstr("not for training"))));
+              ::testing::AllOf(ContainsRegex("stored as +" + type_), HasSubstr("tokenizer"), Not(HasSubstr("not read")),
+                               Not(HasSubstr("not for training"))));
   EXPECT_THAT(succeed("estimate model max_length=32 per_device_train_batch_size=1").errors,
               Not(HasSubstr("needs no tokenizer")));
   EXPECT_THAT(succeed("preview run.yaml").output, HasSubstr("GiB"));
@@ -129,8 +129,8 @@ TEST_P(PublishedForm, WorksFromItsFolder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, PublishedForm, testing::Range(size_t{0}, forms()["models"].size()),
-                         [](const testing::TestParamInfo<size_t>& number) {
+INSTANTIATE_TEST_SUITE_P(Models, PublishedForm, ::testing::Range(size_t{0}, forms()["models"].size()),
+                         [](const ::testing::TestParamInfo<size_t>& number) {
                            const std::string known = forms()["models"][number.param]["name"];
                            std::string name;
                            for (const char letter : known) {

@@ -11,12 +11,12 @@
 namespace fathom::arch {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Names = std::vector<std::string>;
 
 // The first layer has no experts.
-Architecture architecture_of(ExpertFiles files = ExpertFiles::kProjections) {
+Architecture small_mixture(ExpertFiles files = ExpertFiles::kProjections) {
   Architecture architecture;
   architecture.family = "Qwen3MoeForCausalLM";
   architecture.hidden_size = 16;
@@ -32,7 +32,7 @@ Architecture architecture_of(ExpertFiles files = ExpertFiles::kProjections) {
 Names adapters(const LoraOptions& lora, int layer, ExpertFiles files = ExpertFiles::kProjections) {
   Names found;
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-  for (const ParameterRow& row : parameter_table(architecture_of(files), {.lora = lora}).rows) {
+  for (const ParameterRow& row : parameter_table(small_mixture(files), {.lora = lora}).rows) {
     if (row.of_base() || !row.spec.name.starts_with(prefix)) continue;
     found.push_back(row.spec.name.substr(prefix.size()) + " " + std::to_string(row.spec.shape[0]) + "x" +
                     std::to_string(row.spec.shape[1]));
@@ -42,7 +42,7 @@ Names adapters(const LoraOptions& lora, int layer, ExpertFiles files = ExpertFil
 
 std::string refusal(const LoraOptions& lora) {
   try {
-    parameter_table(architecture_of(), {.lora = lora});
+    parameter_table(small_mixture(), {.lora = lora});
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -119,7 +119,7 @@ TEST(AdapterTargets, APatternMatchesWholeNames) {
 }
 
 TEST(AdapterTargets, APatternGivesAnAdapterToNothingElse) {
-  Architecture architecture = architecture_of();
+  Architecture architecture = small_mixture();
   for (LayerSpec& layer : architecture.layers) layer.feed_forward.experts.reset();
   const auto rows = [&](const std::string& text) {
     Names found;

@@ -12,8 +12,8 @@
 namespace fathom::arch {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // As transformers 5.23 saves it.
 Json new_spelling() {
@@ -236,7 +236,7 @@ TEST(T5, ReadsActivationsWithAndWithoutAGate) {
 TEST(T5, ReadsTokenIdsOverItsDefaults) {
   EXPECT_THAT(read_t5_with(R"({"eos_token_id": 5})").eos_token_ids, ElementsAre(5));
   EXPECT_THAT(read_t5_with(R"({"eos_token_id": [5, 6]})").eos_token_ids, ElementsAre(5, 6));
-  EXPECT_THAT(read_t5_with(R"({"eos_token_id": null})").eos_token_ids, testing::IsEmpty());
+  EXPECT_THAT(read_t5_with(R"({"eos_token_id": null})").eos_token_ids, ::testing::IsEmpty());
   EXPECT_EQ(read_t5_with(R"({"pad_token_id": 3})").pad_token_id, 3);
   EXPECT_FALSE(read_t5_with(R"({"pad_token_id": null})").pad_token_id);
 }

@@ -14,7 +14,7 @@
 namespace fathom::arch {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr const char* kNone[] = {"null", "false", "0", "0.0", "\"\"", "[]", "{}"};
 

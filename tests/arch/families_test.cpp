@@ -12,9 +12,9 @@
 namespace fathom::arch {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Of the first layer.
 const Rotary& rotary_of(const Architecture& architecture) { return *architecture.layers.front().attention().rotary; }
@@ -62,7 +62,7 @@ TEST(Families, HaveTheDefaultsOfTransformers) {
   EXPECT_EQ(qwen2.layers.front().attention().query_key_norm, QueryKeyNorm::kNone);
   EXPECT_EQ(qwen2.head_dim(), 4);
   EXPECT_THAT(windows_of(qwen2), Each(0));
-  EXPECT_THAT(qwen2.eos_token_ids, testing::IsEmpty());
+  EXPECT_THAT(qwen2.eos_token_ids, ::testing::IsEmpty());
 
   const Architecture qwen3 = parse_architecture(of_family("qwen3"), "config.json");
   EXPECT_EQ(qwen3.family, "Qwen3ForCausalLM");
@@ -102,7 +102,7 @@ TEST(Families, TellAnAbsentKeyFromNull) {
       architecture_with(of_family("mistral"), "num_key_value_heads", "null").layers.front().attention().key_value_heads,
       32);
   EXPECT_THAT(windows_of(architecture_with(of_family("mistral"), "sliding_window", "null")), Each(0));
-  EXPECT_THAT(architecture_with(of_family("llama"), "eos_token_id", "null").eos_token_ids, testing::IsEmpty());
+  EXPECT_THAT(architecture_with(of_family("llama"), "eos_token_id", "null").eos_token_ids, ::testing::IsEmpty());
 }
 
 TEST(Families, HaveBiasesAsTheirKeysSay) {
@@ -180,7 +180,7 @@ TEST(Families, NameWindowedLayersAsTransformers) {
   const Architecture silent = parse_architecture(cwm, "config.json");
   EXPECT_THAT(windows_of(silent), ElementsAre(0, 8192, 8192, 8192, 0, 8192));
   EXPECT_EQ(rotary_of(silent), (Rotary{.width = 128, .theta = 1e6, .scaling = Llama3Rope{16, 1, 4, 8192}}));
-  EXPECT_THAT(silent.eos_token_ids, testing::IsEmpty()) << "beyond this vocabulary";
+  EXPECT_THAT(silent.eos_token_ids, ::testing::IsEmpty()) << "beyond this vocabulary";
   EXPECT_THAT(architecture_with(cwm, "vocab_size", "128256").eos_token_ids, ElementsAre(128001, 128008, 128009));
   const Architecture plain = architecture_with(cwm, "rope_parameters", R"({"rope_type": "default"})");
   EXPECT_EQ(rotary_of(plain), (Rotary{.width = 128, .theta = 1e6}));
@@ -340,7 +340,7 @@ TEST(Families, ReadOneNormForBothPartsOfALayer) {
   for (const ParameterSpec& spec : parameter_specs(cohere)) {
     if (spec.role == Role::kNorm && spec.layer <= 0) norms.push_back(spec.name);
   }
-  EXPECT_THAT(norms, testing::UnorderedElementsAre("model.layers.0.input_layernorm.weight", "model.norm.weight"));
+  EXPECT_THAT(norms, ::testing::UnorderedElementsAre("model.layers.0.input_layernorm.weight", "model.norm.weight"));
 }
 
 TEST(Families, DifferFromTheirSuccessorsByAFewSwitches) {

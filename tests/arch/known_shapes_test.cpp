@@ -6,11 +6,10 @@
 
 #include "arch/architecture.h"
 #include "base/json_value.h"
+#include "tests/arch/known_models.h"
 
 namespace fathom::arch {
 namespace {
-
-const std::filesystem::path kModels = FATHOM_SOURCE_DIR "/configs/models";
 
 TEST(KnownShapes, CountAsManyParametersAsPublished) {
   const std::map<std::string, int64_t> published = {
@@ -69,10 +68,6 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
     counted[entry.path().filename()] = parameter_count(parse_architecture(read_json(file), file.string()));
   }
   EXPECT_EQ(counted, published);
-}
-
-Architecture architecture_of(const std::string& name) {
-  return parse_architecture(read_json(kModels / name / "config.json"), name);
 }
 
 // "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B", "1B-A400M": the embedding counts among them.

@@ -9,17 +9,12 @@
 #include <string>
 
 #include "base/json_value.h"
+#include "tests/arch/known_models.h"
 
 namespace fathom::arch {
 namespace {
 
 using ::testing::ElementsAre;
-
-const std::filesystem::path kModels = FATHOM_SOURCE_DIR "/configs/models";
-
-Architecture architecture_of(const std::string& name) {
-  return parse_architecture(read_json(kModels / name / "config.json"), name);
-}
 
 const char* name_of(StepKind kind) {
   switch (kind) {

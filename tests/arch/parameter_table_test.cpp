@@ -15,14 +15,14 @@
 namespace fathom::arch {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 using Names = std::vector<std::string>;
 
-class ParameterTables : public testing::Test {
+class ParameterTables : public ::testing::Test {
  protected:
   ParameterTables() {
     architecture_.vocab_size = 11;
@@ -107,7 +107,7 @@ TEST_F(ParameterTables, NameWhatGpt2CanSave) {
       table({"c_attn"}, {name});
       FAIL() << name;
     } catch (const UsageError& error) {
-      EXPECT_THAT(error.what(), testing::EndsWith("; name wte, wpe, ln_1, ln_2, ln_f, or lm_head")) << name;
+      EXPECT_THAT(error.what(), ::testing::EndsWith("; name wte, wpe, ln_1, ln_2, ln_f, or lm_head")) << name;
     }
   }
 }

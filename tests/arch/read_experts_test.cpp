@@ -10,7 +10,7 @@
 namespace fathom::arch {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Json config_of(const char* name, const char* type) {
   return {{"architectures", {name}},  {"model_type", type},       {"vocab_size", 50},
@@ -21,11 +21,11 @@ Json qwen3_moe() { return config_of("Qwen3MoeForCausalLM", "qwen3_moe"); }
 Json mixtral() { return config_of("MixtralForCausalLM", "mixtral"); }
 Json olmoe() { return config_of("OlmoeForCausalLM", "olmoe"); }
 
-Architecture read(const Json& config) { return parse_architecture(config, "config.json"); }
+Architecture read_experts(const Json& config) { return parse_architecture(config, "config.json"); }
 
-std::string refusal(const Json& config) {
+std::string refusal_of_experts(const Json& config) {
   try {
-    read(config);
+    read_experts(config);
   } catch (const Error& error) {
     return error.what();
   }
@@ -33,27 +33,27 @@ std::string refusal(const Json& config) {
 }
 
 TEST(ReadExperts, TakesTransformersDefaults) {
-  EXPECT_EQ(*read(qwen3_moe()).experts(), (Experts{128, 8, false}));
-  EXPECT_EQ(read(qwen3_moe()).layers.front().feed_forward.width, 768);
-  EXPECT_EQ(*read(mixtral()).experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
-  EXPECT_EQ(read(mixtral()).layers.front().feed_forward.width, 24);
-  EXPECT_EQ(read(mixtral()).sliding_window(), 0);
-  EXPECT_EQ(*read(olmoe()).experts(), (Experts{64, 8, false}));
-  EXPECT_EQ(*read(config_of("GraniteMoeForCausalLM", "granitemoe")).experts(),
+  EXPECT_EQ(*read_experts(qwen3_moe()).experts(), (Experts{128, 8, false}));
+  EXPECT_EQ(read_experts(qwen3_moe()).layers.front().feed_forward.width, 768);
+  EXPECT_EQ(*read_experts(mixtral()).experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
+  EXPECT_EQ(read_experts(mixtral()).layers.front().feed_forward.width, 24);
+  EXPECT_EQ(read_experts(mixtral()).sliding_window(), 0);
+  EXPECT_EQ(*read_experts(olmoe()).experts(), (Experts{64, 8, false}));
+  EXPECT_EQ(*read_experts(config_of("GraniteMoeForCausalLM", "granitemoe")).experts(),
             (Experts{8, 2, true, ExpertFiles::kStacked}));
-  EXPECT_EQ(read(config_of("LlamaForCausalLM", "llama")).experts(), nullptr);
+  EXPECT_EQ(read_experts(config_of("LlamaForCausalLM", "llama")).experts(), nullptr);
 }
 
 TEST(ReadExperts, TakesEitherNameOfTheirNumber) {
   for (const char* key : {"num_experts", "num_local_experts"}) {
     Json config = olmoe();
     config[key] = 9;
-    EXPECT_EQ(read(config).experts()->count, 9) << key;
+    EXPECT_EQ(read_experts(config).experts()->count, 9) << key;
   }
   Json both = olmoe();
   both["num_experts"] = 9;
   both["num_local_experts"] = 10;
-  EXPECT_THAT(refusal(both), HasSubstr("num_experts: differs from num_local_experts"));
+  EXPECT_THAT(refusal_of_experts(both), HasSubstr("num_experts: differs from num_local_experts"));
 }
 
 TEST(ReadExperts, KnowsWhichLayersHaveNone) {
@@ -61,19 +61,19 @@ TEST(ReadExperts, KnowsWhichLayersHaveNone) {
   config["decoder_sparse_step"] = 2;
   config["mlp_only_layers"] = {3};
   std::vector<bool> have;
-  for (const LayerSpec& layer : read(config).layers) have.push_back(layer.feed_forward.experts.has_value());
+  for (const LayerSpec& layer : read_experts(config).layers) have.push_back(layer.feed_forward.experts.has_value());
   EXPECT_EQ(have, (std::vector<bool>{false, true, false, false}));
-  EXPECT_EQ(read(config).layers[0].feed_forward.width, 24);
-  EXPECT_EQ(read(config).layers[1].feed_forward.width, 768);
+  EXPECT_EQ(read_experts(config).layers[0].feed_forward.width, 24);
+  EXPECT_EQ(read_experts(config).layers[1].feed_forward.width, 768);
 }
 
 TEST(ReadExperts, AddsToTheLossWhereRouterLogitsArePutOut) {
   Json config = mixtral();
-  EXPECT_EQ(read(config).router_aux_loss_coef, 0);
+  EXPECT_EQ(read_experts(config).router_aux_loss_coef, 0);
   config["output_router_logits"] = true;
-  EXPECT_EQ(read(config).router_aux_loss_coef, 0.001);
+  EXPECT_EQ(read_experts(config).router_aux_loss_coef, 0.001);
   config["router_aux_loss_coef"] = 0.02;
-  EXPECT_EQ(read(config).router_aux_loss_coef, 0.02);
+  EXPECT_EQ(read_experts(config).router_aux_loss_coef, 0.02);
 }
 
 TEST(ReadExperts, RefusesOtherRoutersByName) {
@@ -86,9 +86,9 @@ TEST(ReadExperts, RefusesOtherRoutersByName) {
                                                                             {"clip_qkv", 8.0}}) {
     Json config = qwen3_moe();
     config[key] = value;
-    EXPECT_THAT(refusal(config), HasSubstr(std::string("config.json: ") + key + ": ")) << key;
+    EXPECT_THAT(refusal_of_experts(config), HasSubstr(std::string("config.json: ") + key + ": ")) << key;
   }
-  EXPECT_THAT(refusal({{"architectures", {"DeepseekV3ForCausalLM"}}, {"model_type", "deepseek_v3"}}),
+  EXPECT_THAT(refusal_of_experts({{"architectures", {"DeepseekV3ForCausalLM"}}, {"model_type", "deepseek_v3"}}),
               HasSubstr("architectures: "));
 }
 
@@ -96,14 +96,16 @@ TEST(ReadExperts, RefusesWhatCannotBe) {
   Json config = qwen3_moe();
   config["num_experts"] = 3;
   config["num_experts_per_tok"] = 4;
-  EXPECT_THAT(refusal(config), HasSubstr("num_experts_per_tok: 4 is more than the 3 experts that there are"));
+  EXPECT_THAT(refusal_of_experts(config),
+              HasSubstr("num_experts_per_tok: 4 is more than the 3 experts that there are"));
   Json dense = config_of("LlamaForCausalLM", "llama");
   dense["num_local_experts"] = 4;
-  EXPECT_THAT(refusal(dense), HasSubstr("num_local_experts: not supported: 4"));
+  EXPECT_THAT(refusal_of_experts(dense), HasSubstr("num_local_experts: not supported: 4"));
   Json quantized = mixtral();
   quantized["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
-  EXPECT_THAT(refusal(quantized),
-              HasSubstr("quantization_config: MixtralForCausalLM has experts, and is read in floating point alone"));
+  EXPECT_THAT(
+      refusal_of_experts(quantized),
+      HasSubstr("quantization_config: MixtralForCausalLM has experts, and is read_experts in floating point alone"));
 }
 
 }  // namespace

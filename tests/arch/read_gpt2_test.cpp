@@ -11,8 +11,8 @@
 namespace fathom::arch {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Architecture read(const char* more) {
   Json config = parse_json(R"({"model_type": "gpt2", "n_embd": 12, "n_layer": 1, "n_head": 3})", "config.json");
@@ -34,7 +34,7 @@ TEST(ReadGpt2, HasTheDefaultsOfTransformers) {
   EXPECT_FALSE(silent.layers.front().attention().rotary);
   EXPECT_EQ(silent.layers.front().feed_forward.width, 3072);
   EXPECT_EQ(read(R"({"n_inner": null})").layers.front().feed_forward.width, 48);
-  EXPECT_THAT(read(R"({"vocab_size": 99})").eos_token_ids, testing::IsEmpty()) << "beyond this vocabulary";
+  EXPECT_THAT(read(R"({"vocab_size": 99})").eos_token_ids, ::testing::IsEmpty()) << "beyond this vocabulary";
 }
 
 TEST(ReadGpt2, ReadsTheOtherNamesOfItsKeys) {
@@ -61,16 +61,16 @@ TEST(ReadGpt2, NamesAsHuggingFaceAndStoresMatricesByWhatTheyRead) {
     EXPECT_EQ(part.shape, (std::vector<int64_t>{spec.shape[1], spec.shape[0]}));
   }
   EXPECT_THAT(names,
-              testing::UnorderedElementsAre(
+              ::testing::UnorderedElementsAre(
                   "transformer.wte.weight", "transformer.wpe.weight", "transformer.h.0.ln_1.weight",
                   "transformer.h.0.ln_1.bias", "transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_attn.bias",
                   "transformer.h.0.attn.c_proj.weight", "transformer.h.0.attn.c_proj.bias",
                   "transformer.h.0.ln_2.weight", "transformer.h.0.ln_2.bias", "transformer.h.0.mlp.c_fc.weight",
                   "transformer.h.0.mlp.c_fc.bias", "transformer.h.0.mlp.c_proj.weight",
                   "transformer.h.0.mlp.c_proj.bias", "transformer.ln_f.weight", "transformer.ln_f.bias"));
-  EXPECT_THAT(transposed,
-              testing::UnorderedElementsAre("transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_proj.weight",
-                                            "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight"));
+  EXPECT_THAT(transposed, ::testing::UnorderedElementsAre(
+                              "transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_proj.weight",
+                              "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight"));
   EXPECT_TRUE(stores_transposed(architecture));
   const auto spellings = stored_spellings(architecture, parameter_specs(architecture).front());
   ASSERT_EQ(spellings.size(), 2U);

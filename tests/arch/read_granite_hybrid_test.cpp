@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-Architecture read(const Json& more) {
+Architecture read_granite(const Json& more) {
   Json config = {{"architectures", {"GraniteMoeHybridForCausalLM"}},
                  {"model_type", "granitemoehybrid"},
                  {"vocab_size", 100},
@@ -32,7 +32,7 @@ Architecture read(const Json& more) {
 }
 
 TEST(ReadGraniteHybrid, HasGranitesLayersUnderNamesOfItsOwn) {
-  const Architecture granite = read(Json::object());
+  const Architecture granite = read_granite(Json::object());
   std::vector<std::string> of_first_layer;
   for (const ParameterSpec& spec : parameter_specs(granite)) {
     if (spec.layer == 0) of_first_layer.push_back(spec.module().substr(15) + " " + std::to_string(spec.shape.front()));
@@ -44,12 +44,12 @@ TEST(ReadGraniteHybrid, HasGranitesLayersUnderNamesOfItsOwn) {
   EXPECT_EQ(granite.attention().rotary->query_scale, 0.5) << "0.25 instead of 1 / sqrt(4)";
   EXPECT_EQ(granite.experts(), nullptr);
   Json older = {{"layers_block_type", {"attention", "attention"}}, {"layer_types", nullptr}};
-  EXPECT_EQ(read(older), granite);
+  EXPECT_EQ(read_granite(older), granite);
 }
 
 TEST(ReadGraniteHybrid, RefusesWhatItCannotExpress) {
   const auto refuses = [](const Json& more, const char* message) {
-    EXPECT_THAT([&] { read(more); }, ThrowsMessage<Error>(HasSubstr(message))) << more;
+    EXPECT_THAT([&] { read_granite(more); }, ThrowsMessage<Error>(HasSubstr(message))) << more;
   };
   refuses({{"layer_types", {"mamba", "attention"}}}, "config.json: layer_types: \"mamba\" is not supported");
   refuses({{"layer_types", {"full_attention", "linear_attention"}}}, "layer_types: \"linear_attention\" is not");

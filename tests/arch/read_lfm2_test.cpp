@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-Architecture read(const Json& more) {
+Architecture read_lfm2(const Json& more) {
   Json config = {{"architectures", {"Lfm2ForCausalLM"}},
                  {"model_type", "lfm2"},
                  {"vocab_size", 100},
@@ -30,14 +30,14 @@ Architecture read(const Json& more) {
 }
 
 TEST(ReadLfm2, SaysWhichLayersAttend) {
-  EXPECT_THAT(attending(read(Json::object())), ElementsAre(true, true, true));
-  EXPECT_THAT(attending(read({{"full_attn_idxs", {1}}})), ElementsAre(false, true, false));
-  EXPECT_THAT(attending(read({{"layer_types", {"conv", "conv", "full_attention"}}, {"full_attn_idxs", {0}}})),
+  EXPECT_THAT(attending(read_lfm2(Json::object())), ElementsAre(true, true, true));
+  EXPECT_THAT(attending(read_lfm2({{"full_attn_idxs", {1}}})), ElementsAre(false, true, false));
+  EXPECT_THAT(attending(read_lfm2({{"layer_types", {"conv", "conv", "full_attention"}}, {"full_attn_idxs", {0}}})),
               ElementsAre(false, false, true));
 }
 
 TEST(ReadLfm2, TakesTransformersDefaults) {
-  const Architecture lfm2 = read({{"full_attn_idxs", {1}}});
+  const Architecture lfm2 = read_lfm2({{"full_attn_idxs", {1}}});
   EXPECT_EQ(lfm2.norm_eps, 1e-5);
   EXPECT_TRUE(lfm2.tie_word_embeddings);
   EXPECT_EQ(lfm2.attention().rotary, (Rotary{.width = 4, .theta = 1e6}));
@@ -50,7 +50,7 @@ TEST(ReadLfm2, TakesTransformersDefaults) {
 }
 
 TEST(ReadLfm2, AdjustsTheWidthOfFeedForwardParts) {
-  const auto width = [](const Json& more) { return read(more).layers.front().feed_forward.width; };
+  const auto width = [](const Json& more) { return read_lfm2(more).layers.front().feed_forward.width; };
   EXPECT_EQ(width(Json::object()), 256);  // 200, up to a multiple of 256
   EXPECT_EQ(width({{"block_ff_dim", 385}}), 256);
   EXPECT_EQ(width({{"block_ff_dim", 386}}), 512);
@@ -59,12 +59,12 @@ TEST(ReadLfm2, AdjustsTheWidthOfFeedForwardParts) {
 }
 
 TEST(ReadLfm2, PrefersItsOldWordForTiedEmbeddings) {
-  EXPECT_FALSE(read({{"tie_embedding", false}, {"tie_word_embeddings", true}}).tie_word_embeddings);
-  EXPECT_FALSE(read({{"tie_word_embeddings", false}}).tie_word_embeddings);
+  EXPECT_FALSE(read_lfm2({{"tie_embedding", false}, {"tie_word_embeddings", true}}).tie_word_embeddings);
+  EXPECT_FALSE(read_lfm2({{"tie_word_embeddings", false}}).tie_word_embeddings);
 }
 
 TEST(ReadLfm2, HasTheNamesAndShapesOfTransformers) {
-  const std::vector<ParameterSpec> specs = parameter_specs(read({{"full_attn_idxs", {1}}}));
+  const std::vector<ParameterSpec> specs = parameter_specs(read_lfm2({{"full_attn_idxs", {1}}}));
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const ParameterSpec& spec : specs) shapes[spec.name] = spec.shape;
   EXPECT_EQ(shapes.size(), specs.size());
@@ -79,23 +79,23 @@ TEST(ReadLfm2, HasTheNamesAndShapesOfTransformers) {
 
 TEST(ReadLfm2, RefusesByKey) {
   const auto refused = [](const char* key) { return ThrowsMessage<Error>(HasSubstr(key)); };
-  EXPECT_THAT([] { read({{"conv_bias", true}}); }, refused("conv_bias"));
-  EXPECT_THAT([] { read({{"conv_L_cache", 0}}); }, refused("conv_L_cache"));
-  EXPECT_THAT([] { read({{"layer_types", {"conv", "mamba", "full_attention"}}}); }, refused("layer_types"));
-  EXPECT_THAT([] { read({{"layer_types", {"full_attention"}}}); }, refused("layer_types"));
-  EXPECT_THAT([] { read({{"full_attn_idxs", Json::array()}}); }, refused("full_attn_idxs"));
-  EXPECT_THAT([] { read({{"full_attn_idxs", 1}}); }, refused("full_attn_idxs"));
-  EXPECT_THAT([] { read({{"norm_eps", -1}}); }, refused("norm_eps"));
-  EXPECT_THAT([] { read({{"num_experts", 4}}); }, refused("num_experts"));
+  EXPECT_THAT([] { read_lfm2({{"conv_bias", true}}); }, refused("conv_bias"));
+  EXPECT_THAT([] { read_lfm2({{"conv_L_cache", 0}}); }, refused("conv_L_cache"));
+  EXPECT_THAT([] { read_lfm2({{"layer_types", {"conv", "mamba", "full_attention"}}}); }, refused("layer_types"));
+  EXPECT_THAT([] { read_lfm2({{"layer_types", {"full_attention"}}}); }, refused("layer_types"));
+  EXPECT_THAT([] { read_lfm2({{"full_attn_idxs", Json::array()}}); }, refused("full_attn_idxs"));
+  EXPECT_THAT([] { read_lfm2({{"full_attn_idxs", 1}}); }, refused("full_attn_idxs"));
+  EXPECT_THAT([] { read_lfm2({{"norm_eps", -1}}); }, refused("norm_eps"));
+  EXPECT_THAT([] { read_lfm2({{"num_experts", 4}}); }, refused("num_experts"));
   EXPECT_THAT(
       [] {
-        read({{"architectures", {"Lfm2MoeForCausalLM"}}, {"model_type", "lfm2_moe"}});
+        read_lfm2({{"architectures", {"Lfm2MoeForCausalLM"}}, {"model_type", "lfm2_moe"}});
       },
       refused("Lfm2MoeForCausalLM"));
 }
 
 TEST(ReadLfm2, KeepsTheLastTokensOfConvolutionsWhileItGenerates) {
-  const Architecture lfm2 = read({{"full_attn_idxs", {1}}, {"conv_L_cache", 4}});
+  const Architecture lfm2 = read_lfm2({{"full_attn_idxs", {1}}, {"conv_L_cache", 4}});
   EXPECT_THAT(kept_while_generating(lfm2, lfm2.layers[0], 5, 70), ElementsAre(KeptTensor{{5, 3, 32}}));
   EXPECT_THAT(kept_while_generating(lfm2, lfm2.layers[1], 5, 70),
               ElementsAre(KeptTensor{{5, 2, 70, 4}}, KeptTensor{{5, 2, 70, 4}}));

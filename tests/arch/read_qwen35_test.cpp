@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-Architecture read(const Json& more) {
+Architecture read_qwen35(const Json& more) {
   Json config = {{"architectures", {"Qwen3_5ForCausalLM"}},
                  {"model_type", "qwen3_5_text"},
                  {"vocab_size", 100},
@@ -30,15 +30,15 @@ Architecture read(const Json& more) {
 }
 
 TEST(ReadQwen35, SaysWhichLayersAttend) {
-  EXPECT_THAT(attending(read(Json::object())), ElementsAre(false, false, false, true, false));
-  EXPECT_THAT(attending(read({{"full_attention_interval", 2}})), ElementsAre(false, true, false, true, false));
+  EXPECT_THAT(attending(read_qwen35(Json::object())), ElementsAre(false, false, false, true, false));
+  EXPECT_THAT(attending(read_qwen35({{"full_attention_interval", 2}})), ElementsAre(false, true, false, true, false));
   const Json types = {"full_attention", "linear_attention", "linear_attention", "full_attention", "linear_attention"};
-  EXPECT_THAT(attending(read({{"layer_types", types}, {"full_attention_interval", 1}})),
+  EXPECT_THAT(attending(read_qwen35({{"layer_types", types}, {"full_attention_interval", 1}})),
               ElementsAre(true, false, false, true, false));
 }
 
 TEST(ReadQwen35, TakesTransformersDefaults) {
-  const Architecture qwen = read(Json::object());
+  const Architecture qwen = read_qwen35(Json::object());
   EXPECT_EQ(qwen.layers[0].mixer, Mixer(GatedDelta{16, 32, 128, 128, 4}));
   EXPECT_EQ(qwen.attention().head_dim, 256);
   EXPECT_EQ(qwen.attention().key_value_heads, 4);
@@ -48,7 +48,7 @@ TEST(ReadQwen35, TakesTransformersDefaults) {
   EXPECT_EQ(qwen.norm_offset, 1);
   EXPECT_FALSE(qwen.tie_word_embeddings);
   const Json rope = {{"rope_type", "default"}, {"rope_theta", 1e7}, {"mrope_section", {11, 11, 10}}};
-  EXPECT_EQ(read({{"rope_parameters", rope}}).attention().rotary, (Rotary{.width = 64, .theta = 1e7}));
+  EXPECT_EQ(read_qwen35({{"rope_parameters", rope}}).attention().rotary, (Rotary{.width = 64, .theta = 1e7}));
 }
 
 const Json kSmall = {{"linear_num_key_heads", 2},
@@ -59,7 +59,7 @@ const Json kSmall = {{"linear_num_key_heads", 2},
 
 TEST(ReadQwen35, HasTheNamesAndShapesOfTransformers) {
   std::vector<std::string> of_rule, of_attention;
-  for (const ParameterSpec& spec : parameter_specs(read(kSmall))) {
+  for (const ParameterSpec& spec : parameter_specs(read_qwen35(kSmall))) {
     std::string line = spec.name;
     for (const int64_t size : spec.shape) line += " " + std::to_string(size);
     if (spec.layer == 0) of_rule.push_back(line.substr(std::string("model.layers.0.").size()));
@@ -80,7 +80,7 @@ TEST(ReadQwen35, KeepsInFp32WhatDecaysByIt) {
   ParameterSettings settings;
   settings.dtype = DType::kBF16;
   std::vector<std::string> wide;
-  for (const ParameterRow& row : parameter_table(read(kSmall), settings).rows) {
+  for (const ParameterRow& row : parameter_table(read_qwen35(kSmall), settings).rows) {
     if (row.dtype == DType::kF32 && row.spec.layer == 0) wide.push_back(row.spec.name);
     if (row.spec.role == Role::kDecayRate) {
       EXPECT_FALSE(row.decays());
@@ -97,47 +97,48 @@ TEST(ReadQwen35, RefusesByKey) {
   const auto refused = [](const char* text) { return ThrowsMessage<Error>(HasSubstr(text)); };
   EXPECT_THAT(
       [] {
-        read({{"linear_num_value_heads", 24}});
+        read_qwen35({{"linear_num_value_heads", 24}});
       },
       refused("linear_num_value_heads: 24 is no multiple of 16, the linear_num_key_heads"));
   EXPECT_THAT(
       [] {
-        read({{"num_hidden_layers", 3}});
+        read_qwen35({{"num_hidden_layers", 3}});
       },
       refused("full_attention_interval: expected a layer that attends"));
   EXPECT_THAT(
       [] {
-        read({{"layer_types", Json(std::vector<std::string>(5, "linear_attention"))}});
+        read_qwen35({{"layer_types", Json(std::vector<std::string>(5, "linear_attention"))}});
       },
       refused("layer_types: expected a layer that attends"));
   EXPECT_THAT(
       [] {
-        read({{"layer_types", Json(std::vector<std::string>(5, "mamba2"))}});
+        read_qwen35({{"layer_types", Json(std::vector<std::string>(5, "mamba2"))}});
       },
       refused("layer_types: \"mamba2\" is not supported"));
-  EXPECT_THAT([] { read({{"attn_output_gate", false}}); }, refused("attn_output_gate: only true is supported"));
+  EXPECT_THAT([] { read_qwen35({{"attn_output_gate", false}}); }, refused("attn_output_gate: only true is supported"));
   EXPECT_THAT(
       [] {
-        read({{"mamba_ssm_dtype", "bfloat16"}});
+        read_qwen35({{"mamba_ssm_dtype", "bfloat16"}});
       },
       refused("mamba_ssm_dtype: \"bfloat16\" is not supported"));
   EXPECT_THAT(
       [] {
-        read({{"output_gate_type", "sigmoid"}});
+        read_qwen35({{"output_gate_type", "sigmoid"}});
       },
       refused("output_gate_type: \"sigmoid\" is not supported (only swish)"));
-  EXPECT_THAT([] { read({{"linear_key_head_dim", 0}}); }, refused("linear_key_head_dim"));
+  EXPECT_THAT([] { read_qwen35({{"linear_key_head_dim", 0}}); }, refused("linear_key_head_dim"));
   static const Json kMost = int64_t{1} << 31;
   EXPECT_THAT(
       [] {
-        read({{"linear_num_key_heads", kMost}, {"linear_num_value_heads", kMost}, {"linear_key_head_dim", kMost}});
+        read_qwen35(
+            {{"linear_num_key_heads", kMost}, {"linear_num_value_heads", kMost}, {"linear_key_head_dim", kMost}});
       },
       refused("in_proj_qkv"));
-  EXPECT_THAT([] { read({{"num_attention_heads", kMost}, {"head_dim", kMost}}); }, refused("q_proj"));
+  EXPECT_THAT([] { read_qwen35({{"num_attention_heads", kMost}, {"head_dim", kMost}}); }, refused("q_proj"));
 }
 
 TEST(ReadQwen35, KeepsStatesWhileItGenerates) {
-  const Architecture qwen = read(kSmall);
+  const Architecture qwen = read_qwen35(kSmall);
   EXPECT_THAT(kept_while_generating(qwen, qwen.layers[0], 7, 70),
               ElementsAre(KeptTensor{{7, 2, 62}}, KeptTensor{{7, 6, 8, 5}, /*in_fp32=*/true}));
 }

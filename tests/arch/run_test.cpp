@@ -8,14 +8,13 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "tests/arch/known_models.h"
 
 namespace fathom::arch {
 namespace {
 
 using config::RunConfig;
-using testing::HasSubstr;
-
-const std::filesystem::path kModels = FATHOM_SOURCE_DIR "/configs/models";
+using ::testing::HasSubstr;
 
 Architecture shape(const char* name) {
   const std::string file = (kModels / name / "config.json").string();

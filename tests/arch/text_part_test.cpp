@@ -10,12 +10,12 @@
 namespace fathom::arch {
 namespace {
 
-constexpr const char* kModels[] = {"model.", "model.language_model.", "language_model.model.",
-                                   "model.language_model.model.", "language_model."};
+constexpr const char* kPrefixes[] = {"model.", "model.language_model.", "language_model.model.",
+                                     "model.language_model.model.", "language_model."};
 constexpr const char* kWeight = "layers.3.mlp.up_proj.weight";
 
 TEST(TextPartNames, AreFoundInEverySpelling) {
-  for (const std::string model : kModels) {
+  for (const std::string model : kPrefixes) {
     for (const std::string head : {"lm_head.", "language_model.lm_head."}) {
       const std::set<std::string> folder = {model + "embed_tokens.weight", model + kWeight, head + "weight"};
       const auto has = [&](const std::string& name) { return folder.contains(name); };

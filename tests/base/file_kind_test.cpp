@@ -62,7 +62,7 @@ TEST(FileKind, EachIsDescribedInASentence) {
 }
 
 TEST(FileKind, JsonThatIsAPointerIsToldSo) {
-  const std::string path = testing::TempDir() + "/pointer.json";
+  const std::string path = ::testing::TempDir() + "/pointer.json";
   write_file_atomically(path, "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n");
   try {
     read_json(path);

@@ -11,8 +11,8 @@
 namespace fathom {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(SystemError, SaysWhatWhyAndWhatToDo) {
   EXPECT_STREQ(system_error("cannot write 'x'", EFBIG).what(),

@@ -11,6 +11,7 @@
 #include "base/json_value.h"
 #include "chat/border.h"
 #include "chat/chat_template.h"
+#include "tests/chat/conversation.h"
 
 namespace fathom::chat {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
-
-const fs::path kTests = fs::path(FATHOM_SOURCE_DIR) / "tests" / "chat";
 
 const Json& golden() {
   static const Json kGolden = read_json(kTests / "golden.json");
@@ -40,12 +39,6 @@ std::vector<std::string> said(const ChatTemplate& style, const Json& messages) {
 }
 std::vector<std::string> said_in(const std::string& style, const Json& messages) {
   return said(ChatTemplate(source_of(style), style, special_tokens()), messages);
-}
-
-Json conversation(std::initializer_list<std::pair<const char*, const char*>> turns) {
-  Json messages = Json::array();
-  for (const auto& [role, content] : turns) messages.push_back({{"role", role}, {"content", content}});
-  return messages;
 }
 
 std::string failure(const ChatTemplate& style, const Json& messages) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_value.h"
+#include "tests/chat/conversation.h"
 
 namespace fathom::chat {
 namespace {
@@ -18,18 +19,10 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const fs::path kTests = fs::path(FATHOM_SOURCE_DIR) / "tests" / "chat";
-
 ChatTemplate open_style(const std::string& name) {
   const Json golden = read_json(kTests / "golden.json");
   const fs::path path = kTests / "templates" / (name + ".jinja");
   return ChatTemplate(read_file(path), name, golden.at("special_tokens").get<std::map<std::string, std::string>>());
-}
-
-Json conversation(std::initializer_list<std::pair<const char*, const char*>> turns) {
-  Json messages = Json::array();
-  for (const auto& [role, content] : turns) messages.push_back({{"role", role}, {"content", content}});
-  return messages;
 }
 
 template <typename Action>

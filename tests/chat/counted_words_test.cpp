@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json_value.h"
 #include "chat/chat_template.h"
+#include "tests/chat/conversation.h"
 
 namespace fathom::chat {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-const fs::path kTests = fs::path(FATHOM_SOURCE_DIR) / "tests" / "chat";
 
 // "said" and "other" become words with a number each, which no template has.
 Json marked(const std::string& text) {

@@ -13,7 +13,7 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 bool is_ready(const std::future<void>& future) { return future.wait_for(20ms) == std::future_status::ready; }
@@ -57,7 +57,7 @@ TEST(BackgroundSave, AFailureLetsGoAndIsThrownOnce) {
 
 TEST(BackgroundSave, EndsBeforeItIsDestroyedAndLosesNoFailure) {
   std::atomic<bool> ended = false;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     BackgroundSave saving;
     saving.start([&](const auto&) -> std::filesystem::path {
@@ -67,7 +67,7 @@ TEST(BackgroundSave, EndsBeforeItIsDestroyedAndLosesNoFailure) {
     });
   }
   EXPECT_TRUE(ended);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("error: the disk is full"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("error: the disk is full"));
 }
 
 TEST(BackgroundSave, FreesWhatTheWriteHolds) {

@@ -23,11 +23,11 @@ extern "C" long fathom_kill_count(const char* name);
 namespace fathom::checkpoint {
 namespace {
 
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 
-class CheckpointTest : public testing::Test {
+class CheckpointTest : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("fathom_checkpoint_" + std::to_string(::getpid()));
@@ -167,9 +167,9 @@ TEST_F(CheckpointTest, GoesOnFromTheNewestThatIsFinite) {
   }
   put(folder / "manifest.json", format_json(manifest));
   EXPECT_THAT(refusal(folder), HasSubstr("the weights of model.w are not finite"));
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto found = find_newest(output_);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("skipping checkpoint-2"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("skipping checkpoint-2"));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->step(), 1);
 }
@@ -255,9 +255,9 @@ TEST_F(CheckpointTest, FindsTheNewestSoundOneAndSaysWhatItSkips) {
   fs::create_directories(output_ / "checkpoint-100");  // written by a killed copy, say
   fs::create_directories(output_ / ".checkpoint-12.partial");
   put(output_ / "checkpoint-11/optimizer.safetensors", "short");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto found = find_newest(output_);
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->step(), 10);
   EXPECT_THAT(log, HasSubstr("skipping checkpoint-100"));

@@ -16,8 +16,8 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 struct Case {
@@ -46,7 +46,7 @@ std::vector<Case> cases() {
           {"SavedTiedBoth", true, lora_that_saves({"embed_tokens", "lm_head"}), {kAdapter, kEmbedding}}};
 }
 
-class DiskRoomOf : public testing::TestWithParam<Case> {
+class DiskRoomOf : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     fs::create_directories(root_ / "base/additional_chat_templates");
@@ -89,7 +89,7 @@ TEST_P(DiskRoomOf, ACheckpointIsWhatIsWrittenAndAnAllowance) {
   EXPECT_LE(room, bytes_in(root_ / "run") + 256 * kKiB);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, DiskRoomOf, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Every, DiskRoomOf, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(DiskRoom, RefusesWithBothFigures) {

@@ -14,11 +14,11 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 using Tensors = std::map<std::string, at::Tensor>;
 
-class ExpertsFolder : public testing::TestWithParam<const char*> {
+class ExpertsFolder : public ::testing::TestWithParam<const char*> {
  protected:
   ExpertsFolder() {
     fs::remove_all(folder_);
@@ -123,7 +123,7 @@ TEST_P(ExpertsFolder, is_written_as_transformers_writes_it) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, ExpertsFolder, testing::Values("qwen3_moe", "mixtral", "olmoe", "granite_moe"),
+INSTANTIATE_TEST_SUITE_P(Golden, ExpertsFolder, ::testing::Values("qwen3_moe", "mixtral", "olmoe", "granite_moe"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

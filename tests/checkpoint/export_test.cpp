@@ -17,14 +17,14 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 
 constexpr char kModule[] = "base_model.model.model.layers.0.self_attn.q_proj.";
 
-class ExportTest : public testing::Test {
+class ExportTest : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("fathom_export_" + std::to_string(::getpid()));

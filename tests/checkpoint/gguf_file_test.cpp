@@ -24,16 +24,16 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 using weights::GgufType;
 namespace fs = std::filesystem;
 
 constexpr int64_t kWidth = 64, kInner = 40, kTokens = 12;  // of kInner the rows are no whole blocks
 
 // A Llama of one layer, two heads of 32 and one for keys and values.
-class GgufFileTest : public testing::Test {
+class GgufFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("fathom_gguf_file_" + std::to_string(::getpid()));

@@ -18,14 +18,14 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Not;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 
-class ModelFilesTest : public testing::Test {
+class ModelFilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("fathom_model_files_" + std::to_string(::getpid()));
@@ -100,7 +100,7 @@ TEST_F(ModelFilesTest, CarriesNoPrivateFileAlong) {
   const at::Tensor weight = at::zeros({1});
   for (const char* name : {"merges.txt", "generation_config.json", "chat_template.jinja"}) {
     fs::create_symlink("../private", root_ / "base" / name);
-    const auto refused = testing::ThrowsMessage<Error>(testing::HasSubstr("leads out of its folder"));
+    const auto refused = ::testing::ThrowsMessage<Error>(::testing::HasSubstr("leads out of its folder"));
     EXPECT_THAT([&] { model_bytes({{"model.norm.weight", weight}}, files_); }, refused) << name;
     EXPECT_THAT([&] { write_model(root_ / "run", {{"model.norm.weight", weight}}, files_); }, refused) << name;
     EXPECT_THAT(names(), AllOf(Contains("model.safetensors"), Not(Contains(name)))) << "the weights are kept";

@@ -22,7 +22,7 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 constexpr double kTolerance = 1e-4;  // as of the families: sums in another order
@@ -38,7 +38,7 @@ std::map<std::string, at::Tensor> tensors_of(const fs::path& path) {
   return tensors;
 }
 
-class PeftAdapter : public testing::TestWithParam<const char*> {
+class PeftAdapter : public ::testing::TestWithParam<const char*> {
  protected:
   PeftAdapter() {
     fs::remove_all(scratch_);
@@ -188,9 +188,9 @@ TEST_P(PeftAdapter, merged_into_its_base_computes_the_same) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, PeftAdapter,
-                         testing::Values("plain", "rank_stabilised", "whole_vocabulary", "whole_projections",
-                                         "whole_tied", "experts", "experts_of_mixtral", "down_alone",
-                                         "experts_of_granite", "transposed", "pattern"),
+                         ::testing::Values("plain", "rank_stabilised", "whole_vocabulary", "whole_projections",
+                                           "whole_tied", "experts", "experts_of_mixtral", "down_alone",
+                                           "experts_of_granite", "transposed", "pattern"),
                          [](const auto& info) { return info.param; });
 
 class TiedApart : public PeftAdapter {};
@@ -216,7 +216,8 @@ TEST_P(TiedApart, is_refused) {
   EXPECT_FALSE(fs::exists(request.out));
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, TiedApart, testing::Values("whole_tied"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Golden, TiedApart, ::testing::Values("whole_tied"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace fathom::checkpoint

@@ -21,7 +21,7 @@
 namespace fathom::checkpoint {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 const std::string kPlain = FATHOM_SOURCE_DIR "/tests/model/quantized/plain";
@@ -33,7 +33,7 @@ at::Tensor tensor_of(const weights::ModelFolder& folder, const std::string& name
   return at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, options).clone();
 }
 
-class QuantizeFolderTest : public testing::Test {
+class QuantizeFolderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("fathom_quantize_" + std::to_string(::getpid()));

@@ -71,7 +71,7 @@ class Thread final : public weights::Writers {
   bool has_parts_;
 };
 
-class WriteTogether : public testing::Test {
+class WriteTogether : public ::testing::Test {
  protected:
   fs::path folder_ = fs::temp_directory_path() / ("fathom_together_" + std::to_string(::getpid()));
   NamedTensors tensors_;
@@ -128,7 +128,7 @@ TEST_F(WriteTogether, MakesTheFileOfOne) {
                                    {{0, 64, 64}, 0},
                                    {{0, 7, 20, 33, 63, 64}, 0}}) {
     weights::FileRecord record;
-    EXPECT_THAT(write(cuts, static_cast<size_t>(idle), record), testing::Each(""));
+    EXPECT_THAT(write(cuts, static_cast<size_t>(idle), record), ::testing::Each(""));
     EXPECT_TRUE(read_file(folder_ / "together", size_t{1} << 30) == expected);
     EXPECT_EQ(record.hash, hash);
     EXPECT_EQ(record.bytes, std::ssize(expected));
@@ -140,7 +140,7 @@ TEST_F(WriteTogether, EndsWhereANumberIsNotFinite) {
   tensors_[1].second.index_put_({700, 1000}, std::nanf(""));
   weights::FileRecord record;
   const std::vector<std::string> failures = write({0, 32, 64}, 0, record);
-  EXPECT_THAT(failures, testing::Each("rank 1: the weights of model.b.turned are not finite, and are not kept"));
+  EXPECT_THAT(failures, ::testing::Each("rank 1: the weights of model.b.turned are not finite, and are not kept"));
   EXPECT_EQ(record.hash, "");
 }
 

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string problems(const std::string& yaml) {
+std::string device_problems(const std::string& yaml) {
   const auto path = std::filesystem::temp_directory_path() / ("fathom_gpus_" + std::to_string(getpid()));
   write_file_atomically(path, yaml);
   std::string said = "none";
@@ -121,30 +121,31 @@ TEST(Devices, NamesAreTakenHoweverTheyAreSpelt) {
 }
 
 TEST(Devices, ASoundListIsRead) {
-  EXPECT_EQ(problems("X: {compute_capability: \"8.6\", multiprocessors: 10, memory_gib: 1.5}\n"), "none");
-  EXPECT_EQ(problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000}\n"), "none");
-  EXPECT_EQ(problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000, bf16_tflops: 0.5, "
-                     "price_per_hour: 3}\n"),
+  EXPECT_EQ(device_problems("X: {compute_capability: \"8.6\", multiprocessors: 10, memory_gib: 1.5}\n"), "none");
+  EXPECT_EQ(device_problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000}\n"), "none");
+  EXPECT_EQ(device_problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000, bf16_tflops: 0.5, "
+                            "price_per_hour: 3}\n"),
             "none");
 }
 
 TEST(Devices, EveryProblemIsTold) {
+  EXPECT_THAT(device_problems(
+                  "X:\n  compute_capability: 9\n  multiprocessors: -1\n  memory_gib: lots\n  price: 3\nY: 5\nZ: {}\n"),
+              AllOf(HasSubstr(":2:23: compute_capability: expected a number like \"9.0\", got '9'"),
+                    HasSubstr(":3:20: multiprocessors: expected a whole number, at least 1 and at most 4096"),
+                    HasSubstr(":4:15: memory_gib: expected a number"), HasSubstr(":5:3: price: unknown key"),
+                    HasSubstr("known are product, "), HasSubstr("price_per_hour"),
+                    HasSubstr(":6:1: Y: expected a map of the GPU's figures, got '5'")));
   EXPECT_THAT(
-      problems("X:\n  compute_capability: 9\n  multiprocessors: -1\n  memory_gib: lots\n  price: 3\nY: 5\nZ: {}\n"),
-      AllOf(HasSubstr(":2:23: compute_capability: expected a number like \"9.0\", got '9'"),
-            HasSubstr(":3:20: multiprocessors: expected a whole number, at least 1 and at most 4096"),
-            HasSubstr(":4:15: memory_gib: expected a number"), HasSubstr(":5:3: price: unknown key"),
-            HasSubstr("known are product, "), HasSubstr("price_per_hour"),
-            HasSubstr(":6:1: Y: expected a map of the GPU's figures, got '5'")));
-  EXPECT_THAT(
-      problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000, bf16_tflops: 0, "
-               "price_per_hour: .inf, memory_gb_per_second: fast, gpus_per_node: 0.5, network_gb_per_second: -1}\n"),
+      device_problems(
+          "X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000, bf16_tflops: 0, "
+          "price_per_hour: .inf, memory_gb_per_second: fast, gpus_per_node: 0.5, network_gb_per_second: -1}\n"),
       AllOf(HasSubstr("gpus_per_node: expected a whole number, at least 1"),
             HasSubstr("network_gb_per_second: expected a number, above 0"),
             HasSubstr("bf16_tflops: expected a number, above 0"), HasSubstr("price_per_hour: expected a number"),
             HasSubstr("memory_gb_per_second: expected a number")));
-  EXPECT_THAT(problems("Z: {}\n"), AllOf(HasSubstr("has no compute_capability"), HasSubstr("has no multiprocessors"),
-                                         HasSubstr("has no memory_bytes")));
+  EXPECT_THAT(device_problems("Z: {}\n"), AllOf(HasSubstr("has no compute_capability"),
+                                                HasSubstr("has no multiprocessors"), HasSubstr("has no memory_bytes")));
 }
 
 }  // namespace

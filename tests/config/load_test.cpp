@@ -374,7 +374,7 @@ TEST(Load, AProblemIsToldOnce) {
 
 // What stands where the config belongs.
 std::string refused_subject(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / name;
+  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / name;
   write_file_atomically(path, text);
   try {
     load_config(path, {}, Purpose::kEstimate);

@@ -14,7 +14,7 @@
 namespace fathom::data {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(Batch, PadsOnTheRightAndShiftsTargets) {
   const Dataset dataset({{{1, 5, 6, 2}, {-100, -100, 6, 2}}, {{1, 2}, {1, 2}}});

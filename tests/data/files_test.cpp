@@ -12,10 +12,10 @@
 namespace fathom::data {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class FilesTest : public testing::Test {
+class FilesTest : public ::testing::Test {
  protected:
   FilesTest() {
     std::filesystem::create_directories(folder_);

@@ -11,7 +11,7 @@
 namespace fathom::data {
 namespace {
 
-class PromptFormTest : public testing::Test {
+class PromptFormTest : public ::testing::Test {
  protected:
   PromptFormTest() { std::filesystem::create_directories(folder_); }
   ~PromptFormTest() override { std::filesystem::remove_all(folder_); }

@@ -118,7 +118,7 @@ TEST(ShardedParameters, DivideBetweenBlocks) {
   }
 }
 
-class AloneInItsGroup : public testing::Test {
+class AloneInItsGroup : public ::testing::Test {
  protected:
   std::unique_ptr<Group> group_ = play(0, 1);
   ledger::Ledger ledger_;

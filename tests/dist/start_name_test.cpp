@@ -14,7 +14,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-class Starts : public testing::Test {
+class Starts : public ::testing::Test {
  protected:
   std::future<std::string> begin(int64_t rank, int64_t size) {
     return std::async(std::launch::async,

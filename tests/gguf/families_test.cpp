@@ -12,8 +12,8 @@ namespace fathom::gguf {
 namespace {
 
 using arch::Architecture;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // The name and the shape of each tensor, by the parameter's name; two where gate and up are parted.
 std::multimap<std::string, std::pair<std::string, std::vector<int64_t>>> tensors_of(const Architecture& model) {
@@ -69,9 +69,9 @@ TEST(GgufFamilies, Gemma3) {
   EXPECT_EQ(name_of(model, "model.layers.0.pre_feedforward_layernorm.weight"), "blk.0.ffn_norm.weight");
   EXPECT_EQ(name_of(model, "model.layers.5.post_feedforward_layernorm.weight"), "blk.5.post_ffw_norm.weight");
   EXPECT_EQ(name_of(model, "model.layers.5.self_attn.q_norm.weight"), "blk.5.attn_q_norm.weight");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const KeysOf keys(model);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "llama.cpp has the window";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "llama.cpp has the window";
   EXPECT_EQ(keys.name, "gemma3");
   EXPECT_EQ(keys.real("rope.freq_base"), 1e6F);
   EXPECT_EQ(keys.real("rope.freq_base_swa"), 1e4F);

@@ -13,9 +13,9 @@ namespace fathom::gguf {
 namespace {
 
 using arch::Architecture;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::map<std::string, std::string> names_of(const Architecture& model) {
   std::map<std::string, std::string> names;
@@ -118,9 +118,9 @@ TEST(ModelKeys, DescribeAnEncoderAndDecoder) {
 
 TEST(ModelKeys, TellOfWindows) {
   const Architecture model = golden("qwen2_windowed");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto keys = model_keys(model, llama_cpp_architecture(model, "qwen2_windowed"), 77);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("has no sliding window: for texts longer than " + std::to_string(model.sliding_window())));
   const std::map<std::string, weights::GgufValue> by_name(keys.begin(), keys.end());
   EXPECT_EQ(std::get<uint32_t>(by_name.at("qwen2.attention.sliding_window")), model.sliding_window());

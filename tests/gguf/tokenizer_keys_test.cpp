@@ -16,13 +16,13 @@
 namespace fathom::gguf {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 const fs::path kTests = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer";
 
-class TokenizerKeysTest : public testing::Test {
+class TokenizerKeysTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("fathom_gguf_keys_" + std::to_string(::getpid()));
@@ -178,7 +178,7 @@ TEST_F(TokenizerKeysTest, HoldChatTemplates) {
   read(folder_, 761);
   EXPECT_EQ(at<std::string>("tokenizer.chat_template"), "{{ messages }}");
   EXPECT_EQ(at<std::string>("tokenizer.chat_template.tool_use"), "{{ tools }}");
-  EXPECT_THAT(at<std::vector<std::string>>("tokenizer.chat_templates"), testing::ElementsAre("tool_use"));
+  EXPECT_THAT(at<std::vector<std::string>>("tokenizer.chat_templates"), ::testing::ElementsAre("tool_use"));
   EXPECT_EQ(at<uint32_t>("tokenizer.ggml.eos_token_id"), 758);
   EXPECT_FALSE(at<bool>("tokenizer.ggml.add_bos_token"));
 }

@@ -12,9 +12,9 @@
 namespace fathom::ledger {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Cpu : public testing::Test {
+class Cpu : public ::testing::Test {
  protected:
   void SetUp() override {
     at::set_num_threads(1);

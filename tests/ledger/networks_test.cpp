@@ -106,7 +106,7 @@ std::string difference(const memory::Memory& memory, const Expected& expected) {
   return text;
 }
 
-class Networks : public testing::Test {
+class Networks : public ::testing::Test {
  protected:
   void SetUp() override {
     at::set_num_threads(1);

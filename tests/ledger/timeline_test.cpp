@@ -9,21 +9,21 @@
 namespace fathom::ledger {
 namespace {
 
-const void* key_of(size_t number) { return reinterpret_cast<const void*>(number + 1); }  // NOLINT
+const void* key_of_tensor(size_t number) { return reinterpret_cast<const void*>(number + 1); }  // NOLINT
 
 // A step with one weight that was there before, an activation, a gradient without a name, and a temporary.
 void play_step(Ledger& ledger) {
-  ledger.on_allocate(key_of(0), 1000);
+  ledger.on_allocate(key_of_tensor(0), 1000);
   ledger.label();
   ledger.begin_phase(memory::Phase::kForward);
   ledger.enter("model.layers.0.mlp");
-  ledger.on_allocate(key_of(1), 300, {.op = "aten::mm"});
+  ledger.on_allocate(key_of_tensor(1), 300, {.op = "aten::mm"});
   ledger.begin_phase(memory::Phase::kBackward);
-  ledger.on_allocate(key_of(2), 50);
+  ledger.on_allocate(key_of_tensor(2), 50);
   ledger.enter("loss");
-  ledger.on_allocate(key_of(3), 200);
-  ledger.on_free(key_of(1));
-  ledger.on_free(key_of(2));
+  ledger.on_allocate(key_of_tensor(3), 200);
+  ledger.on_free(key_of_tensor(1));
+  ledger.on_free(key_of_tensor(2));
   ledger.end_phase();
   ledger.label();
 }
@@ -52,8 +52,8 @@ TEST(Timeline, TellsWhenEachBlockCameAndWent) {
   EXPECT_EQ(timeline.names[timeline.blocks[1].op], "aten::mm");
   EXPECT_EQ(timeline.names[timeline.blocks[2].module], "") << "a phase begins nowhere";
   EXPECT_EQ(timeline.names[timeline.blocks[3].module], "loss");
-  EXPECT_THAT(timeline.phases, testing::ElementsAre(memory::Timeline::Span{memory::Phase::kForward, 0, 1},
-                                                    memory::Timeline::Span{memory::Phase::kBackward, 1, 5}));
+  EXPECT_THAT(timeline.phases, ::testing::ElementsAre(memory::Timeline::Span{memory::Phase::kForward, 0, 1},
+                                                      memory::Timeline::Span{memory::Phase::kBackward, 1, 5}));
 }
 
 TEST(Timeline, ReachesItsPeakWhereItsBlocksAddUpToIt) {
@@ -72,8 +72,8 @@ TEST(Timeline, IsOfTheStretchWithTheLargestPeakThatHadABackwardPhase) {
   Ledger ledger;
   play_step(ledger);
   ledger.begin_phase(memory::Phase::kEvaluation);
-  ledger.on_allocate(key_of(9), 1 << 20);
-  ledger.on_free(key_of(9));
+  ledger.on_allocate(key_of_tensor(9), 1 << 20);
+  ledger.on_free(key_of_tensor(9));
   ledger.end_phase();
   ledger.label();
   EXPECT_EQ(ledger.peak_timeline().peak, 1550);
@@ -86,11 +86,11 @@ TEST(Timeline, IsOfTheStepWithTheLargerForwardPhaseAmongEquals) {
     Ledger ledger;
     for (const int64_t forward : order) {
       ledger.begin_phase(memory::Phase::kForward);
-      ledger.on_allocate(key_of(1), forward);
-      ledger.on_free(key_of(1));
+      ledger.on_allocate(key_of_tensor(1), forward);
+      ledger.on_free(key_of_tensor(1));
       ledger.begin_phase(memory::Phase::kBackward);
-      ledger.on_allocate(key_of(2), 500);
-      ledger.on_free(key_of(2));
+      ledger.on_allocate(key_of_tensor(2), 500);
+      ledger.on_free(key_of_tensor(2));
       ledger.end_phase();
       ledger.label();
     }
@@ -130,13 +130,13 @@ TEST(Timeline, RefusesJsonOfAnotherForm) {
 TEST(Refusal, KeepsWhatWasAliveAndWhereItHappened) {
   Ledger ledger;
   EXPECT_FALSE(ledger.refusal());
-  ledger.on_allocate(key_of(0), 1000);
+  ledger.on_allocate(key_of_tensor(0), 1000);
   ledger.label();
   ledger.begin_phase(memory::Phase::kForward);
   ledger.enter("model.layers.0.mlp");
-  ledger.on_allocate(key_of(1), 300, {.op = "aten::mm"});
+  ledger.on_allocate(key_of_tensor(1), 300, {.op = "aten::mm"});
   ledger.on_refusal(5000, {.op = "aten::bmm"});
-  ledger.on_free(key_of(1));
+  ledger.on_free(key_of_tensor(1));
   const std::optional<Ledger::Refusal> refusal = ledger.refusal();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->bytes, 5000);

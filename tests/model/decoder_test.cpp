@@ -45,7 +45,7 @@ void expect_bit_equal(const Step& a, const Step& b) {
 }
 
 // shape, LoRA, autocast, 16-bit storage
-class Equivalence : public testing::TestWithParam<std::tuple<std::string, bool, bool, DType>> {
+class Equivalence : public ::testing::TestWithParam<std::tuple<std::string, bool, bool, DType>> {
  protected:
   Golden golden_{std::get<0>(GetParam())};
   bool lora_ = std::get<1>(GetParam()), autocast_ = std::get<2>(GetParam());
@@ -123,14 +123,14 @@ TEST_P(Equivalence, narrow_precision_is_near_float32) {
   }
 }
 
-std::string case_name(const testing::TestParamInfo<Equivalence::ParamType>& info) {
+std::string case_name(const ::testing::TestParamInfo<Equivalence::ParamType>& info) {
   const auto& [shape, lora, autocast, dtype] = info.param;
   return shape + (lora ? "_lora_" : "_full_") + std::string(dtype_name(dtype)) + (autocast ? "_autocast" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Equivalence,
-                         testing::Combine(testing::Values("grouped", "tied"), testing::Bool(), testing::Bool(),
-                                          testing::Values(DType::kF32, DType::kBF16)),
+                         ::testing::Combine(::testing::Values("grouped", "tied"), ::testing::Bool(), ::testing::Bool(),
+                                            ::testing::Values(DType::kF32, DType::kBF16)),
                          case_name);
 
 // Only adapters drop out.
@@ -143,8 +143,8 @@ TEST_P(Dropout, is_repeated_in_recomputation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Dropout,
-                         testing::Combine(testing::Values("grouped", "tied"), testing::Values(true), testing::Bool(),
-                                          testing::Values(DType::kF32, DType::kBF16)),
+                         ::testing::Combine(::testing::Values("grouped", "tied"), ::testing::Values(true),
+                                            ::testing::Bool(), ::testing::Values(DType::kF32, DType::kBF16)),
                          case_name);
 
 // Below the first adapted layer nothing needs a gradient, and there is nothing to compute again.
@@ -371,13 +371,13 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
   arch::Architecture wider = golden.architecture;
   for (arch::LayerSpec& layer : wider.layers) ++layer.feed_forward.width;
   EXPECT_THAT(failure(wider),
-              testing::HasSubstr("model.layers.0.mlp.gate_proj.weight is [58, 35], but config.json makes it"));
+              ::testing::HasSubstr("model.layers.0.mlp.gate_proj.weight is [58, 35], but config.json makes it"));
   arch::Architecture deeper = golden.architecture;
   deeper.layers.push_back(deeper.layers.back());
-  EXPECT_THAT(failure(deeper), testing::HasSubstr("there is no tensor model.layers.3.input_layernorm.weight"));
+  EXPECT_THAT(failure(deeper), ::testing::HasSubstr("there is no tensor model.layers.3.input_layernorm.weight"));
   arch::Architecture shallower = golden.architecture;
   shallower.layers.pop_back();
-  EXPECT_THAT(failure(shallower), testing::HasSubstr("model.layers.2.input_layernorm.weight has no place"));
+  EXPECT_THAT(failure(shallower), ::testing::HasSubstr("model.layers.2.input_layernorm.weight has no place"));
   arch::Architecture tied = golden.architecture;
   tied.tie_word_embeddings = true;
   EXPECT_EQ(failure(tied), "");  // a tied model's file may carry the head
@@ -402,7 +402,7 @@ TEST(LearnedPositions, AreAllThatATextMayHave) {
     model.forward(ids_BS);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("65 tokens, but the model has learned 64 positions"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("65 tokens, but the model has learned 64 positions"));
   }
 }
 

@@ -22,7 +22,7 @@ double logits_difference(const at::Tensor& actual, const at::Tensor& expected) {
 // shape, LoRA or full, attention, checkpointing
 using Case = std::tuple<std::string, bool, config::Attention, bool>;
 
-class Parity : public testing::TestWithParam<Case> {
+class Parity : public ::testing::TestWithParam<Case> {
  protected:
   Golden golden_{std::get<0>(GetParam())};
   bool lora_ = std::get<1>(GetParam());
@@ -89,7 +89,7 @@ TEST_P(Parity, ten_losses) {
   }
 }
 
-class Continuation : public testing::TestWithParam<std::tuple<std::string, config::Attention>> {};
+class Continuation : public ::testing::TestWithParam<std::tuple<std::string, config::Attention>> {};
 
 TEST_P(Continuation, is_the_same) {
   const Golden golden(std::get<0>(GetParam()));
@@ -122,24 +122,24 @@ TEST_P(Continuation, is_the_same) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Continuation,
-                         testing::Combine(testing::ValuesIn(golden_shapes()),
-                                          testing::Values(config::Attention::kFlash, config::Attention::kMath)),
+                         ::testing::Combine(::testing::ValuesIn(golden_shapes()),
+                                            ::testing::Values(config::Attention::kFlash, config::Attention::kMath)),
                          [](const auto& info) {
                            return std::get<0>(info.param) +
                                   (std::get<1>(info.param) == config::Attention::kFlash ? "_flash" : "_math");
                          });
 
-std::string case_name(const testing::TestParamInfo<Case>& info) {
+std::string case_of_parity(const ::testing::TestParamInfo<Case>& info) {
   const auto& [shape, lora, attention, checkpointing] = info.param;
   return shape + (lora ? "_lora" : "_full") + (attention == config::Attention::kFlash ? "_flash" : "_math") +
          (checkpointing ? "_checkpointing" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
-                         testing::Combine(testing::ValuesIn(golden_shapes()), testing::Bool(),
-                                          testing::Values(config::Attention::kFlash, config::Attention::kMath),
-                                          testing::Bool()),
-                         case_name);
+                         ::testing::Combine(::testing::ValuesIn(golden_shapes()), ::testing::Bool(),
+                                            ::testing::Values(config::Attention::kFlash, config::Attention::kMath),
+                                            ::testing::Bool()),
+                         case_of_parity);
 
 TEST(ParityFailsWith, a_wrong_rope_theta) {
   for (const std::string& name : golden_shapes()) {

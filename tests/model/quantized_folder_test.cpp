@@ -18,10 +18,10 @@
 namespace fathom::model {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Sums in another order; the weights are the same.
-constexpr double kTolerance = 1e-5;
+constexpr double kQuantizedTolerance = 1e-5;
 
 const std::string kRoot = FATHOM_SOURCE_DIR "/tests/model/quantized/";
 const char* const kFolders[] = {"int8", "nf4", "nf4_double", "int4", "fp8", "fp8_tensor", "int8_rows"};
@@ -46,7 +46,7 @@ double difference(const at::Tensor& actual, const at::Tensor& expected) {
   return ((actual - expected).abs().max() / expected.abs().max()).item<double>();
 }
 
-class QuantizedFolder : public testing::TestWithParam<const char*> {};
+class QuantizedFolder : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
   const weights::ModelFolder folder(kRoot + GetParam());
@@ -58,8 +58,9 @@ TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
   const at::NoGradGuard no_gradients;
   const at::Tensor ids_BS = expected_tensor(GetParam(), "ids", at::kLong);
   const at::Tensor logits = model.forward(ids_BS);
-  EXPECT_LE(difference(logits, expected_tensor(GetParam(), "logits", at::kFloat)), kTolerance);
-  EXPECT_GE(difference(logits, expected_tensor("plain", "logits", at::kFloat)), 10 * kTolerance) << "rounding shows";
+  EXPECT_LE(difference(logits, expected_tensor(GetParam(), "logits", at::kFloat)), kQuantizedTolerance);
+  EXPECT_GE(difference(logits, expected_tensor("plain", "logits", at::kFloat)), 10 * kQuantizedTolerance)
+      << "rounding shows";
 }
 
 TEST_P(QuantizedFolder, keeps_its_codes_and_is_frozen) {
@@ -81,7 +82,7 @@ TEST_P(QuantizedFolder, keeps_its_codes_and_is_frozen) {
   EXPECT_EQ(compared, 7u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Libraries, QuantizedFolder, testing::ValuesIn(kFolders),
+INSTANTIATE_TEST_SUITE_P(Libraries, QuantizedFolder, ::testing::ValuesIn(kFolders),
                          [](const auto& info) { return std::string(info.param); });
 
 std::string refusal(const arch::Architecture& architecture, const config::RunConfig& run) {

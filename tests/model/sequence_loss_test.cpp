@@ -28,7 +28,7 @@ struct Result {
   std::map<std::string, at::Tensor> gradients;
 };
 
-class SequenceLoss : public testing::TestWithParam<std::tuple<std::string, bool>> {
+class SequenceLoss : public ::testing::TestWithParam<std::tuple<std::string, bool>> {
  protected:
   // Of the golden rows in pairs; an odd one is left out, and a single one has its own end for a partner.
   SequenceLoss() : golden_(std::get<0>(GetParam())) {
@@ -77,7 +77,8 @@ TEST_P(SequenceLoss, IsThatOfFullLogitsWhateverTheChunk) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SequenceLoss,
-                         testing::Combine(testing::Values("tied", "multi_query", "qwen3", "olmo2"), testing::Bool()),
+                         ::testing::Combine(::testing::Values("tied", "multi_query", "qwen3", "olmo2"),
+                                            ::testing::Bool()),
                          [](const auto& info) {
                            return std::get<0>(info.param) + (std::get<1>(info.param) ? "_lora" : "_full");
                          });

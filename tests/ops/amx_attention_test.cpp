@@ -78,7 +78,7 @@ Operator in_tiles(const Lengths& lengths) {
   return [lengths](const std::vector<at::Tensor>& in) { return amx_attention(in[0], in[1], in[2], lengths); };
 }
 
-class AmxAttention : public testing::TestWithParam<std::tuple<Case, int>> {
+class AmxAttention : public ::testing::TestWithParam<std::tuple<Case, int>> {
  protected:
   void SetUp() override {
     if (!has_amx_attention(at::kCPU, at::kBFloat16)) GTEST_SKIP() << kNoAmx;
@@ -161,7 +161,8 @@ const Case kCases[] = {{"one_token", {1}, 2, 1, 64},         {"few_tokens", {5},
                        {"wide_heads", {300}, 2, 1, 128},     {"two_blocks_of_keys", {600}, 3, 3, 64},
                        {"rows", {127, 127, 127}, 4, 2, 32},  {"documents", {1, 260, 7, 513, 2, 64}, 6, 3, 48}};
 
-INSTANTIATE_TEST_SUITE_P(Cases, AmxAttention, testing::Combine(testing::ValuesIn(kCases), testing::Values(1, 2, 5)),
+INSTANTIATE_TEST_SUITE_P(Cases, AmxAttention,
+                         ::testing::Combine(::testing::ValuesIn(kCases), ::testing::Values(1, 2, 5)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" +
                                   std::to_string(std::get<1>(info.param)) + "_threads";

@@ -28,7 +28,7 @@ struct Shape {
   int64_t rows, length, heads, key_heads, size;
 };
 
-class Attention : public testing::TestWithParam<std::tuple<Shape, footprint::AttentionKernel, at::ScalarType>> {};
+class Attention : public ::testing::TestWithParam<std::tuple<Shape, footprint::AttentionKernel, at::ScalarType>> {};
 
 TEST_P(Attention, equals_the_formula) {
   const auto& [shape, kernel, type] = GetParam();
@@ -60,11 +60,11 @@ constexpr Shape kShapes[] = {{"one_row", 1, 37, 6, 2, 10},   {"rows", 3, 21, 6, 
                              {"long_row", 1, 210, 4, 2, 16}, {"heads_of_one", 3, 21, 4, 2, 1}};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Attention,
-                         testing::Combine(testing::ValuesIn(kShapes),
-                                          testing::Values(footprint::AttentionKernel::kFlash,
-                                                          footprint::AttentionKernel::kMath,
-                                                          footprint::AttentionKernel::kMemoryEfficient),
-                                          testing::Values(at::kFloat, at::kBFloat16)),
+                         ::testing::Combine(::testing::ValuesIn(kShapes),
+                                            ::testing::Values(footprint::AttentionKernel::kFlash,
+                                                              footprint::AttentionKernel::kMath,
+                                                              footprint::AttentionKernel::kMemoryEfficient),
+                                            ::testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
                            std::string kernel = footprint::kernel_name(std::get<1>(info.param));
                            std::replace_if(

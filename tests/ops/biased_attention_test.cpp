@@ -84,12 +84,12 @@ void expect_close(const at::Tensor& actual, const at::Tensor& expected, double t
 }
 
 // By the kernel, and by operators.
-class BiasedAttentionOf : public testing::TestWithParam<at::ScalarType> {};
-INSTANTIATE_TEST_SUITE_P(Types, BiasedAttentionOf, testing::Values(at::kFloat, at::kDouble),
+class BiasedAttentionOf : public ::testing::TestWithParam<at::ScalarType> {};
+INSTANTIATE_TEST_SUITE_P(Types, BiasedAttentionOf, ::testing::Values(at::kFloat, at::kDouble),
                          [](const auto& info) { return std::string(at::toString(info.param)); });
 
-class BiasedAttentionIn : public testing::TestWithParam<at::ScalarType> {};
-INSTANTIATE_TEST_SUITE_P(Types, BiasedAttentionIn, testing::Values(at::kFloat, at::kDouble, at::kBFloat16, at::kHalf),
+class BiasedAttentionIn : public ::testing::TestWithParam<at::ScalarType> {};
+INSTANTIATE_TEST_SUITE_P(Types, BiasedAttentionIn, ::testing::Values(at::kFloat, at::kDouble, at::kBFloat16, at::kHalf),
                          [](const auto& info) { return std::string(at::toString(info.param)); });
 
 TEST_P(BiasedAttentionIn, IsTheFormula) {

@@ -13,7 +13,7 @@ at::Tensor loss_of(at::Tensor logits_CV, const at::Tensor& targets_C, double den
   return loss;
 }
 
-class CrossEntropyOf : public testing::TestWithParam<at::ScalarType> {};
+class CrossEntropyOf : public ::testing::TestWithParam<at::ScalarType> {};
 
 TEST_P(CrossEntropyOf, sums_divides_and_leaves_the_gradient_in_the_logits) {
   at::manual_seed(3);
@@ -34,7 +34,7 @@ TEST_P(CrossEntropyOf, sums_divides_and_leaves_the_gradient_in_the_logits) {
 }
 
 // Double has no kernel on the CPU: it takes the operators that CUDA takes.
-INSTANTIATE_TEST_SUITE_P(Types, CrossEntropyOf, testing::Values(at::kFloat, at::kBFloat16, at::kHalf, at::kDouble),
+INSTANTIATE_TEST_SUITE_P(Types, CrossEntropyOf, ::testing::Values(at::kFloat, at::kBFloat16, at::kHalf, at::kDouble),
                          [](const auto& info) { return at::toString(info.param); });
 
 TEST(CrossEntropy, is_added) {

@@ -23,7 +23,7 @@ namespace {
 
 const CudaKernels& on_cpu() { return *fathom_cuda_kernels(); }
 
-class CudaKernelsOf : public testing::TestWithParam<at::ScalarType> {
+class CudaKernelsOf : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   void SetUp() override { at::manual_seed(11); }
   // Of a whole number of the widest accesses to memory, or not; from where such an access may begin, or not.
@@ -255,7 +255,7 @@ TEST(CudaKernels, turn_bytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaKernelsOf, testing::Values(at::kFloat, at::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(Types, CudaKernelsOf, ::testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return at::toString(info.param); });
 
 TEST(CudaKernels, rounds_to_nearest_even_as_BF16_does) {

@@ -78,7 +78,7 @@ constexpr footprint::AttentionKernel kKernels[] = {footprint::AttentionKernel::k
 
 using Parameters = std::tuple<Case, footprint::AttentionKernel, at::ScalarType>;
 
-class DocumentAttention : public testing::TestWithParam<Parameters> {};
+class DocumentAttention : public ::testing::TestWithParam<Parameters> {};
 
 TEST_P(DocumentAttention, equals_the_formula) {
   const auto& [drawn, kernel, type] = GetParam();
@@ -134,8 +134,8 @@ TEST_P(DocumentAttention, equals_each_document_alone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, DocumentAttention,
-                         testing::Combine(testing::ValuesIn(kCases), testing::ValuesIn(kKernels),
-                                          testing::Values(at::kFloat, at::kBFloat16)),
+                         ::testing::Combine(::testing::ValuesIn(kCases), ::testing::ValuesIn(kKernels),
+                                            ::testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
                            const std::string kernel = footprint::kernel_name(std::get<1>(info.param));
                            return std::string(std::get<0>(info.param).name) + "_" +
@@ -143,8 +143,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, DocumentAttention,
                                   at::toString(std::get<2>(info.param));
                          });
 
-class WindowAttention : public testing::TestWithParam<std::tuple<int64_t, footprint::AttentionKernel, at::ScalarType>> {
-};
+class WindowAttention
+    : public ::testing::TestWithParam<std::tuple<int64_t, footprint::AttentionKernel, at::ScalarType>> {};
 
 TEST_P(WindowAttention, of_rows_equals_the_formula) {
   const auto& [window, kernel, type] = GetParam();
@@ -167,8 +167,8 @@ TEST_P(WindowAttention, with_a_cache_equals_the_formula) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, WindowAttention,
-                         testing::Combine(testing::Values(2, 7, 44, 45, 46), testing::ValuesIn(kKernels),
-                                          testing::Values(at::kFloat, at::kBFloat16)));
+                         ::testing::Combine(::testing::Values(2, 7, 44, 45, 46), ::testing::ValuesIn(kKernels),
+                                            ::testing::Values(at::kFloat, at::kBFloat16)));
 
 TEST(AttentionSegments, cover_every_visible_pair_once) {
   for (const int64_t window : {0, 1, 5, 40, 300}) {

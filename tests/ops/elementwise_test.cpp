@@ -11,7 +11,7 @@
 namespace fathom::ops {
 namespace {
 
-class Elementwise : public testing::TestWithParam<at::ScalarType> {
+class Elementwise : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   void SetUp() override { at::manual_seed(5); }
   at::ScalarType type_ = GetParam();
@@ -158,7 +158,7 @@ TEST_P(Elementwise, activated) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Elementwise, testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
+INSTANTIATE_TEST_SUITE_P(Types, Elementwise, ::testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
                          [](const auto& info) { return at::toString(info.param); });
 
 TEST(Gated, extreme_gates_stay_finite_and_nan_stays_nan) {

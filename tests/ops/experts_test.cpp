@@ -37,7 +37,7 @@ struct Case {
   bool normalised;
 };
 
-class ExpertsOf : public testing::TestWithParam<Case> {
+class ExpertsOf : public ::testing::TestWithParam<Case> {
  protected:
   Router router_{kExperts, GetParam().per_token, GetParam().normalised};
 };
@@ -89,8 +89,8 @@ TEST_P(ExpertsOf, a_token_have_adapters_as_if_these_were_merged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Routers, ExpertsOf,
-                         testing::Values(Case{"one", 1, false}, Case{"two_normalised", 2, true},
-                                         Case{"three", 3, false}, Case{"all", kExperts, true}),
+                         ::testing::Values(Case{"one", 1, false}, Case{"two_normalised", 2, true},
+                                           Case{"three", 3, false}, Case{"all", kExperts, true}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Experts, that_no_token_goes_to_have_a_gradient_of_zeros) {

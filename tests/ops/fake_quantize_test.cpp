@@ -29,7 +29,7 @@ cpu::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weight_N
   return {weight_ND.size(1) / quantizer.log_steps_NG.size(1), int4 ? -8.0f : -127.0f, int4 ? 7.0f : 127.0f};
 }
 
-class FakeQuantized : public testing::TestWithParam<Scheme> {
+class FakeQuantized : public ::testing::TestWithParam<Scheme> {
  protected:
   // Some beyond the codes.
   void SetUp() override {
@@ -146,8 +146,8 @@ TEST_P(FakeQuantized, agrees_with_the_true_function_where_weights_and_steps_grow
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, FakeQuantized,
-                         testing::Values(Scheme::kInt8, Scheme::kInt4Group16, Scheme::kInt4Group32,
-                                         Scheme::kInt4Group128),
+                         ::testing::Values(Scheme::kInt8, Scheme::kInt4Group16, Scheme::kInt4Group32,
+                                           Scheme::kInt4Group128),
                          [](const auto& info) {
                            return quant::is_int4(info.param) ? "int4_" + std::to_string(quant::block_of(info.param))
                                                              : std::string("int8");

@@ -28,7 +28,7 @@ at::Tensor log_steps_of(const at::Tensor& weight_ND, Scheme scheme) {
   return quantizer.log_steps_NG - 0.3;  // some are beyond the codes
 }
 
-class RoundedLinear : public testing::TestWithParam<std::tuple<Scheme, at::ScalarType>> {
+class RoundedLinear : public ::testing::TestWithParam<std::tuple<Scheme, at::ScalarType>> {
  protected:
   void SetUp() override { at::manual_seed(4); }
   const Scheme scheme = std::get<0>(GetParam());
@@ -66,8 +66,8 @@ TEST_P(RoundedLinear, rounds_a_weight_with_its_adapter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, RoundedLinear,
-                         testing::Combine(testing::Values(Scheme::kInt8, Scheme::kInt4Group32),
-                                          testing::Values(at::kFloat, at::kBFloat16)),
+                         ::testing::Combine(::testing::Values(Scheme::kInt8, Scheme::kInt4Group32),
+                                            ::testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param) == Scheme::kInt8 ? "int8_" : "int4_") +
                                   at::toString(std::get<1>(info.param));

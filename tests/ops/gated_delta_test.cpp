@@ -62,7 +62,7 @@ at::Tensor formula(const arch::GatedDelta& delta, const std::vector<at::Tensor>&
 }
 
 // Of what projections make; in double precision there is no kernel, and ATen's operators do what they do on a GPU.
-class GatedDelta : public testing::TestWithParam<at::ScalarType> {
+class GatedDelta : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   void SetUp() override { at::manual_seed(5); }
   static at::ScalarType wide() { return GetParam() == at::kDouble ? at::kDouble : at::kFloat; }
@@ -190,7 +190,7 @@ TEST_P(GatedDelta, has_a_gated_norm_behind_it) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, GatedDelta, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
+INSTANTIATE_TEST_SUITE_P(Types, GatedDelta, ::testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
 }  // namespace
 }  // namespace fathom::ops

@@ -19,7 +19,7 @@ at::Tensor formula(const std::vector<at::Tensor>& in) {
   return at::linear(in[0], in[1]) + 2.5 * at::linear(at::linear(in[0], in[2]), in[3]);
 }
 
-class LoraOn : public testing::TestWithParam<at::ScalarType> {};
+class LoraOn : public ::testing::TestWithParam<at::ScalarType> {};
 
 TEST_P(LoraOn, base_adds_scaled_adapter_and_keeps_the_type) {
   at::manual_seed(4);
@@ -81,7 +81,7 @@ TEST_P(LoraOn, an_input_may_be_made_again_in_place_of_its_gradient) {
                {draw({13, 20}, type), draw({7, 20}, type), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)});
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, LoraOn, testing::Values(at::kFloat, at::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(Types, LoraOn, ::testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return at::toString(info.param); });
 
 TEST(Lora, under_autocast_equals_the_cast_formula) {

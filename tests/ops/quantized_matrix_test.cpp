@@ -89,7 +89,7 @@ at::Tensor round_trip(Scheme scheme, const at::Tensor& values_ND) {
   return out_ND;
 }
 
-class Quantized : public testing::TestWithParam<Scheme> {};
+class Quantized : public ::testing::TestWithParam<Scheme> {};
 
 TEST_P(Quantized, takes_the_bytes_that_its_layout_says) {
   for (const Sizes& sizes : sizes_of(GetParam())) {
@@ -199,13 +199,13 @@ TEST_P(Quantized, is_read_back_by_rows) {
   }
 }
 
-std::string scheme_name(const testing::TestParamInfo<Scheme>& info) {
+std::string scheme_name(const ::testing::TestParamInfo<Scheme>& info) {
   constexpr const char* kNames[] = {"INT8",         "FP8",         "NF4",         "NF4DoubleQuant",
                                     "INT4Group128", "INT4Group64", "INT4Group32", "INT4Group16"};
   return kNames[static_cast<size_t>(info.param)];
 }
 
-INSTANTIATE_TEST_SUITE_P(Schemes, Quantized, testing::ValuesIn(kSchemes), scheme_name);
+INSTANTIATE_TEST_SUITE_P(Schemes, Quantized, ::testing::ValuesIn(kSchemes), scheme_name);
 
 }  // namespace
 }  // namespace fathom::ops

@@ -14,7 +14,7 @@
 namespace fathom::ops {
 namespace {
 
-class RowBlocks : public testing::TestWithParam<at::ScalarType> {
+class RowBlocks : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   // All 65,536 bit patterns.
   at::Tensor all() const { return at::arange(65536, at::kInt).to(at::kShort).view(GetParam()); }
@@ -55,7 +55,7 @@ TEST_P(RowBlocks, round_any_number) {
   expect_same(converted(tensor, GetParam()), tensor.to(GetParam()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, RowBlocks, testing::Values(at::kBFloat16, at::kHalf),
+INSTANTIATE_TEST_SUITE_P(Types, RowBlocks, ::testing::Values(at::kBFloat16, at::kHalf),
                          [](const auto& info) { return at::toString(info.param); });
 
 }  // namespace

@@ -62,7 +62,7 @@ void cast_end_to_end(std::array<Linear, 3>& layers) {
   for (size_t i = 0; i < 3; ++i) layers[i].adapter->a_cast_RD = parts[i];
 }
 
-class SharedInputOf : public testing::TestWithParam<at::ScalarType> {};
+class SharedInputOf : public ::testing::TestWithParam<at::ScalarType> {};
 
 TEST_P(SharedInputOf, GivesWhatEachLayerMakes) {
   for (const bool end_to_end : {false, true}) {
@@ -77,7 +77,7 @@ TEST_P(SharedInputOf, GivesWhatEachLayerMakes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, SharedInputOf, testing::Values(at::kFloat, at::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(Types, SharedInputOf, ::testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return at::toString(info.param); });
 
 struct Wanted {

@@ -33,7 +33,7 @@ at::Tensor formula(const at::Tensor& parts_TD, const at::Tensor& taps_DJ, const 
 
 // Of the stream and of taps; in double precision there is no kernel, and ATen's operators do what they do on a GPU.
 using Types = std::pair<at::ScalarType, at::ScalarType>;
-class ShortConvolution : public testing::TestWithParam<Types> {
+class ShortConvolution : public ::testing::TestWithParam<Types> {
  protected:
   void SetUp() override { at::manual_seed(3); }
   std::vector<at::Tensor> inputs(int64_t tokens, int64_t width, int64_t count) const {
@@ -105,8 +105,8 @@ TEST(ShortConvolutionOfDocuments, do_not_see_each_other) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, ShortConvolution,
-                         testing::Values(Types{at::kFloat, at::kFloat}, Types{at::kBFloat16, at::kBFloat16},
-                                         Types{at::kBFloat16, at::kFloat}, Types{at::kDouble, at::kDouble}));
+                         ::testing::Values(Types{at::kFloat, at::kFloat}, Types{at::kBFloat16, at::kBFloat16},
+                                           Types{at::kBFloat16, at::kFloat}, Types{at::kDouble, at::kDouble}));
 
 }  // namespace
 }  // namespace fathom::ops

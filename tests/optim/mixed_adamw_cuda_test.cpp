@@ -76,7 +76,7 @@ const std::vector<Kind> kKinds = {{"8bit", at::kFloat, MomentStorage::k8bit, Mas
 const Kind kPlain = {"plain", at::kFloat, MomentStorage::kAsWeights, MasterWeights::kNone};
 const Kind kPlainBf16 = {"plain_bf16", at::kBFloat16, MomentStorage::kAsWeights, MasterWeights::kNone};
 
-class MixedAdamWOnCuda : public testing::TestWithParam<Kind> {};
+class MixedAdamWOnCuda : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(MixedAdamWOnCuda, HasTheBitsOfTheCpusKernel) {
   for (const at::Tensor& factor : {at::Tensor(), at::scalar_tensor(0.25, at::kFloat)}) {
@@ -119,8 +119,8 @@ TEST_P(MixedAdamWOnCuda, KeepsWhatIsNotFiniteAsTheCpuDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MixedAdamWOnCuda, testing::ValuesIn(kKinds),
-                         [](const testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, MixedAdamWOnCuda, ::testing::ValuesIn(kKinds),
+                         [](const ::testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
 
 // More than one launch has room for.
 TEST(MixedAdamWByCudaKernel, TakesManyParameters) {

@@ -108,7 +108,7 @@ struct SmallRun : MixedRun {
   }
 };
 
-class MixedAdamWs : public testing::TestWithParam<Kind> {};
+class MixedAdamWs : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(MixedAdamWs, ResumeInTheSameBits) {
   SmallRun whole(GetParam()), first(GetParam()), second(GetParam());
@@ -228,15 +228,16 @@ TEST_P(MixedAdamWs, KeepWhatPlansCount) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, MixedAdamWs,
-    testing::Values(Kind{"8bit", at::kFloat, footprint::MomentStorage::k8bit, MasterWeights::kNone},
-                    Kind{"8bit_bf16", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kNone},
-                    Kind{"8bit_masters", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kFp32},
-                    Kind{"8bit_stochastic", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kStochastic},
-                    Kind{"bf16", at::kFloat, footprint::MomentStorage::kBf16, MasterWeights::kNone},
-                    Kind{"bf16_bf16", at::kBFloat16, footprint::MomentStorage::kBf16, MasterWeights::kNone},
-                    Kind{"masters", at::kBFloat16, footprint::MomentStorage::kFp32, MasterWeights::kFp32},
-                    Kind{"stochastic", at::kBFloat16, footprint::MomentStorage::kBf16, MasterWeights::kStochastic}),
-    [](const testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
+    ::testing::Values(Kind{"8bit", at::kFloat, footprint::MomentStorage::k8bit, MasterWeights::kNone},
+                      Kind{"8bit_bf16", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kNone},
+                      Kind{"8bit_masters", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kFp32},
+                      Kind{"8bit_stochastic", at::kBFloat16, footprint::MomentStorage::k8bit,
+                           MasterWeights::kStochastic},
+                      Kind{"bf16", at::kFloat, footprint::MomentStorage::kBf16, MasterWeights::kNone},
+                      Kind{"bf16_bf16", at::kBFloat16, footprint::MomentStorage::kBf16, MasterWeights::kNone},
+                      Kind{"masters", at::kBFloat16, footprint::MomentStorage::kFp32, MasterWeights::kFp32},
+                      Kind{"stochastic", at::kBFloat16, footprint::MomentStorage::kBf16, MasterWeights::kStochastic}),
+    [](const ::testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
 
 // More than one part, and a short block at the end.
 TEST(AdamW8bit, HasTheSameCodesByOperatorsInParts) {

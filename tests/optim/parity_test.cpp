@@ -95,7 +95,7 @@ class GoldenRun {
   std::unique_ptr<Optimizer> optimizer_;
 };
 
-class Optimizers : public testing::TestWithParam<Kind> {};
+class Optimizers : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(Optimizers, AgreeWithTheirReference) {
   GoldenRun run(GetParam(), "f32");
@@ -193,10 +193,11 @@ TEST_P(Optimizers, AgreeWithThemselvesByOperators) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Optimizers,
-                         testing::Values(Kind{config::Optimizer::kAdamW, "adamw"}, Kind{config::Optimizer::kSgd, "sgd"},
-                                         Kind{config::Optimizer::kAdafactor, "adafactor"},
-                                         Kind{config::Optimizer::kLion, "lion"}),
-                         [](const testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
+                         ::testing::Values(Kind{config::Optimizer::kAdamW, "adamw"},
+                                           Kind{config::Optimizer::kSgd, "sgd"},
+                                           Kind{config::Optimizer::kAdafactor, "adafactor"},
+                                           Kind{config::Optimizer::kLion, "lion"}),
+                         [](const ::testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace fathom::optim

@@ -9,8 +9,8 @@
 namespace fathom::page {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Escaped, LeavesNoMarkup) {
   EXPECT_EQ(escaped(R"(<a href="x" title='y'>R&D</a>)"),

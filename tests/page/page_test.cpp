@@ -18,8 +18,8 @@
 namespace fathom::page {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Json three(int64_t analytic, int64_t dry_run, const Json& measured) {
   return {{"analytic", analytic}, {"dry_run", dry_run}, {"measured", measured}};
@@ -119,7 +119,7 @@ TEST(ReportPage, SetsTheTwoTimelinesBesideEachOtherOnlyWhereTheyDiffer) {
   record.predicted->blocks.back() = last;
   last.bytes += 4096;
   const std::string page = report_page(record);
-  EXPECT_THAT(page, testing::AllOf(HasSubstr("<b>Predicted</b>"), HasSubstr("<b>Measured</b>")));
+  EXPECT_THAT(page, ::testing::AllOf(HasSubstr("<b>Predicted</b>"), HasSubstr("<b>Measured</b>")));
   EXPECT_THAT(page, HasSubstr("then they part, by 4.00 KiB at most"));
 }
 

@@ -13,7 +13,7 @@ namespace fathom::page {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class RunRecordTest : public ::testing::Test {
  protected:

@@ -10,9 +10,9 @@ namespace fathom::phantom {
 namespace {
 
 using at::Tensor;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Device : public testing::Test {
+class Device : public ::testing::Test {
  protected:
   void SetUp() override { set_ledger(&ledger_); }
   void TearDown() override { set_ledger(nullptr); }

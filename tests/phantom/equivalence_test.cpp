@@ -104,7 +104,7 @@ void expect_equal(const TinyRun& run, std::vector<int> thread_counts = {1, 2}) {
   at::set_num_threads(1);
 }
 
-class Matrix : public testing::TestWithParam<std::tuple<bool, Precision, bool, bool>> {};
+class Matrix : public ::testing::TestWithParam<std::tuple<bool, Precision, bool, bool>> {};
 
 TEST_P(Matrix, DryRunIsTheLedgerToTheByte) {
   auto [lora, precision, checkpointing, flash] = GetParam();
@@ -128,10 +128,11 @@ TEST_P(Matrix, DryRunIsTheLedgerToTheByte) {
   expect_equal(run);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Training, Matrix,
-    testing::Combine(testing::Bool(), testing::Values(Precision::kFloat, Precision::kAutocast, Precision::kBFloat16),
-                     testing::Bool(), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Training, Matrix,
+                         ::testing::Combine(::testing::Bool(),
+                                            ::testing::Values(Precision::kFloat, Precision::kAutocast,
+                                                              Precision::kBFloat16),
+                                            ::testing::Bool(), ::testing::Bool()));
 
 TEST(Equivalence, RandomNetworks) {
   std::mt19937 random(4);

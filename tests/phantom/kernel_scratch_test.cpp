@@ -233,7 +233,7 @@ TEST(KernelScratch, NeedsAddressSpaceToAsk) {
   for (int i = 0; i < 2; ++i) EXPECT_THROW(matrix_product_scratch_bytes({0, side, 2, side, false, false}), Error);
 }
 
-class AttentionScratch : public testing::TestWithParam<std::tuple<at::ScalarType, int, int64_t>> {};
+class AttentionScratch : public ::testing::TestWithParam<std::tuple<at::ScalarType, int, int64_t>> {};
 
 TEST_P(AttentionScratch, IsWhatTheKernelsTake) {
   if (!kernel_scratch_was_measured_here()) GTEST_SKIP() << kNotMeasured;
@@ -261,10 +261,10 @@ TEST_P(AttentionScratch, IsWhatTheKernelsTake) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, AttentionScratch,
-                         testing::Combine(testing::Values(at::kFloat, at::kBFloat16), testing::Values(1, 2),
-                                          testing::Values<int64_t>(33, 64, 200, 260, 800)));
+                         ::testing::Combine(::testing::Values(at::kFloat, at::kBFloat16), ::testing::Values(1, 2),
+                                            ::testing::Values<int64_t>(33, 64, 200, 260, 800)));
 
-class PackedAttentionScratch : public testing::TestWithParam<std::tuple<int, int64_t, int64_t>> {
+class PackedAttentionScratch : public ::testing::TestWithParam<std::tuple<int, int64_t, int64_t>> {
  protected:
   void TearDown() override { plays_amx = false; }
 };
@@ -288,8 +288,8 @@ TEST_P(PackedAttentionScratch, IsWhatTheForwardTakes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, PackedAttentionScratch,
-                         testing::Combine(testing::Values(1, 2), testing::Values<int64_t>(63, 64, 101, 513, 800),
-                                          testing::Values<int64_t>(15, 16)));
+                         ::testing::Combine(::testing::Values(1, 2), ::testing::Values<int64_t>(63, 64, 101, 513, 800),
+                                            ::testing::Values<int64_t>(15, 16)));
 
 }  // namespace
 }  // namespace fathom::phantom

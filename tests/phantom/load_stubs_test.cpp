@@ -13,7 +13,7 @@ TEST(LoadStubs, RefusesAProcessThatHasTheRealRuntime) {
     phantom_gpu::load_stubs(FATHOM_BINARY_DIR "/lib/fathom-phantom", {});
     FAIL() << "the stubs were loaded beside the real runtime";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("libcudart.so.13 is already loaded"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("libcudart.so.13 is already loaded"));
   }
 }
 

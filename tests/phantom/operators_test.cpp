@@ -345,7 +345,7 @@ const Case kCases[] = {
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-class Operators : public testing::TestWithParam<Case> {};
+class Operators : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Operators, AreTheSameOnThePhantom) {
   at::set_num_threads(1);
@@ -364,7 +364,7 @@ TEST_P(Operators, AreTheSameOnThePhantom) {
   set_ledger(nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Operators, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(All, Operators, ::testing::ValuesIn(kCases));
 
 }  // namespace
 }  // namespace fathom::phantom

@@ -12,8 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 Json shell(const std::string& script, const Json& request = Json::object(),
            milliseconds timeout = milliseconds(20000)) {
@@ -52,7 +52,7 @@ TEST(RunChild, TellsTheExitStatusAndTheLastWords) {
 
 TEST(RunChild, ShowsTheEndOfALongStory) {
   EXPECT_THAT(error_of("i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"),
-              AllOf(HasSubstr("line 1999"), testing::Not(HasSubstr("line 100\n"))));
+              AllOf(HasSubstr("line 1999"), ::testing::Not(HasSubstr("line 100\n"))));
 }
 
 TEST(RunChild, TellsWhichSignalKilledIt) {
@@ -154,7 +154,8 @@ TEST(ChildTest, RefusesWhatNobodyAskedFor) {
     child.ask("what", kPatience);
     FAIL() << "two answers for one question";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::AnyOf(HasSubstr("said more than one line"), HasSubstr("nobody had asked for")));
+    EXPECT_THAT(error.what(),
+                ::testing::AnyOf(HasSubstr("said more than one line"), HasSubstr("nobody had asked for")));
   }
 }
 

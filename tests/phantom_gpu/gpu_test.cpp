@@ -10,11 +10,11 @@
 namespace fathom::phantom_gpu {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::Each;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kProbe[] = FATHOM_BINARY_DIR "/tests/phantom_gpu/gpu_probe/phantom_gpu_probe";
 
@@ -166,7 +166,7 @@ TEST(PhantomGpu, StartsOverBehindABrokenRecording) {
   EXPECT_EQ(play(kH100, "broken recording"), Json({"refused", 0, "refused", 0}));
 }
 
-class Training : public testing::TestWithParam<Precision> {};
+class Training : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(Training, IsCountedByTheLedgerAsByTheAllocator) {
   const Json seen = play(kH100, "training", training_request(GetParam()));
@@ -180,10 +180,10 @@ TEST_P(Training, IsCountedByTheLedgerAsByTheAllocator) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, Training,
-                         testing::Values(kFp32, kAutocast, Precision{"bf16", "bfloat16", false, false, false},
-                                         Precision{"fp32_checkpointing", "float32", false, true, false},
-                                         Precision{"autocast_checkpointing", "float32", true, true, false},
-                                         Precision{"lora", "bfloat16", true, false, true}),
+                         ::testing::Values(kFp32, kAutocast, Precision{"bf16", "bfloat16", false, false, false},
+                                           Precision{"fp32_checkpointing", "float32", false, true, false},
+                                           Precision{"autocast_checkpointing", "float32", true, true, false},
+                                           Precision{"lora", "bfloat16", true, false, true}),
                          [](const auto& precision) { return precision.param.name; });
 
 // cuBLAS's default workspaces of LibTorch 2.11, for the forward thread and for autograd's: 32 MiB each on 9.0, else

@@ -7,7 +7,7 @@
 namespace fathom::plan {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Counted, OfAPlanIsWhatLedgerAndAllocatorHaveSeen) {
   Plan plan;

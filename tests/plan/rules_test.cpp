@@ -12,7 +12,7 @@ namespace fathom::plan {
 namespace {
 
 using memory::Component;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int64_t kBillion = 1'000'000'000;
 
@@ -116,7 +116,7 @@ std::vector<std::string> meant(const Comparison& comparison) {
 }
 
 TEST(RulesOfThumb, AreMeantForAMethodAndAPrecision) {
-  using testing::ElementsAre;
+  using ::testing::ElementsAre;
   EXPECT_THAT(meant(trained(1000, 0)),
               ElementsAre(HasSubstr("FP32"), HasSubstr("16 bytes"), HasSubstr("24 bytes"), HasSubstr("six times")));
   Comparison rounded = trained(1000, 0);

@@ -101,7 +101,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-class AnalyticDryRun : public testing::TestWithParam<Case> {};
+class AnalyticDryRun : public ::testing::TestWithParam<Case> {};
 
 double relative(int64_t figure, int64_t reference) {
   return static_cast<double>(figure - reference) / static_cast<double>(reference);
@@ -128,8 +128,8 @@ TEST_P(AnalyticDryRun, AreClose) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Everything, AnalyticDryRun, testing::ValuesIn(all_cases()),
-                         [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Everything, AnalyticDryRun, ::testing::ValuesIn(all_cases()),
+                         [](const ::testing::TestParamInfo<Case>& info) { return info.param.name; });
 
 // The fullest batch is not the longest, which comes later.
 TEST(AnalyticDryRunOfSteps, HasThePositionsOfTheLongestSequence) {

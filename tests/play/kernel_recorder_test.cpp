@@ -13,8 +13,8 @@
 namespace fathom::play {
 namespace {
 
-using testing::Contains;
-using testing::Field;
+using ::testing::Contains;
+using ::testing::Field;
 
 TEST(KernelRecorder, TellsPartPhaseAndTypeOfEachOperator) {
   ledger::Ledger ledger;

@@ -18,9 +18,9 @@
 namespace fathom::play {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class PlanGpu : public testing::Test {
+class PlanGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = (std::filesystem::temp_directory_path() / "fathom_plan_XXXXXX").string();
@@ -81,7 +81,7 @@ TEST_F(PlanGpu, AsksForTheTimelineOnceAndForEveryPlacement) {
     EXPECT_EQ(question.detail, question.placement == 0 ? plan::Detail::kTimeline : plan::Detail::kBytes);
     EXPECT_EQ(question.memory_bytes, 1000);
   }
-  EXPECT_THAT(placements, testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+  EXPECT_THAT(placements, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
   EXPECT_TRUE(plan.gpu->fits);
   EXPECT_EQ(plan.gpu->reserved, 700);
   EXPECT_EQ(plan.gpu->reserved_range, (plan::ByteRange{700, 900}));

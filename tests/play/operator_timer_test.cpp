@@ -12,8 +12,8 @@
 namespace fathom::play {
 namespace {
 
-using testing::ElementsAre;
-using testing::Field;
+using ::testing::ElementsAre;
+using ::testing::Field;
 
 TEST(OperatorTimer, TellsSidesBytesAndSecondsOfEachOperator) {
   const at::Tensor a = at::ones({256, 512}), b = at::ones({512, 128}), sum = at::ones({1 << 20});
@@ -34,7 +34,7 @@ TEST(OperatorTimer, TellsSidesBytesAndSecondsOfEachOperator) {
   EXPECT_GT(timed[0].seconds, 0);
   EXPECT_GT(timed[1].seconds, 0);
   EXPECT_LT(timed[0].seconds + timed[1].seconds, whole);
-  EXPECT_THAT(timer.take(), testing::IsEmpty());
+  EXPECT_THAT(timer.take(), ::testing::IsEmpty());
 }
 
 TEST(OperatorTimer, CountsTheTimeOfAnOperatorWithinAnotherOnce) {

@@ -11,8 +11,8 @@
 namespace fathom::quant {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string refusal(const Json& config) {
   try {

@@ -69,7 +69,7 @@ std::vector<Case> cases() {
   };
 }
 
-class QuantizedRun : public testing::TestWithParam<Case> {
+class QuantizedRun : public ::testing::TestWithParam<Case> {
  protected:
   const Case& format_ = GetParam();
   std::vector<float> through(const std::vector<float>& values) {
@@ -84,7 +84,7 @@ class QuantizedRun : public testing::TestWithParam<Case> {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Formats, QuantizedRun, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Formats, QuantizedRun, ::testing::ValuesIn(cases()),
                          [](const auto& each) { return each.param.name; });
 
 // No code would have been nearer, but for a rounding of FP32 (in the middle between two codes): with codes at equal

@@ -16,8 +16,8 @@
 namespace fathom::quant {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using weights::TensorSource;
 
 constexpr char kName[] = "model.layers.0.mlp.up_proj.weight";
@@ -47,7 +47,7 @@ struct Matrix {
   }
 };
 
-class Stored : public testing::TestWithParam<Scheme> {
+class Stored : public ::testing::TestWithParam<Scheme> {
  protected:
   ScratchModel model_;
 };
@@ -113,18 +113,18 @@ std::vector<Scheme> all_schemes() {
   return all;
 }
 // "INT4groupsof128".
-std::string scheme_name(const testing::TestParamInfo<Scheme>& info) {
+std::string scheme_name(const ::testing::TestParamInfo<Scheme>& info) {
   std::string name;
   for (const char letter : name_of(info.param)) {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0) name += letter;
   }
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Schemes, Stored, testing::ValuesIn(all_schemes()), scheme_name);
+INSTANTIATE_TEST_SUITE_P(Schemes, Stored, ::testing::ValuesIn(all_schemes()), scheme_name);
 
 // ---- one tensor changed at a time.
 
-class Refused : public testing::Test {
+class Refused : public ::testing::Test {
  protected:
   // What find_matrix says of the matrix with a tensor, known by the end of its name, replaced; "" if nothing.
   std::string with(Scheme scheme, const std::string& ending, const std::function<void(TensorSource&)>& change) {

@@ -12,8 +12,8 @@
 namespace fathom::report {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(FormatDerivation, ListsTensorsPerLayerAndSummedWithTheirSources) {
   EXPECT_EQ(format_derivation(example_plan().analytic), R"(Analytic account of the peak: start of the backward pass

@@ -12,7 +12,7 @@
 namespace fathom::report {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(FormatInference, HasARowForEachCacheAndFitsATerminal) {
   plan::Inference inference;
@@ -25,8 +25,8 @@ TEST(FormatInference, HasARowForEachCacheAndFitsATerminal) {
   gpu.name = "B300";
   gpu.memory_bytes = 288'000'000'000;
   const std::string text = format_inference(inference, gpu);
-  EXPECT_THAT(format_inference(inference, std::nullopt), testing::Not(HasSubstr("(1,623.4)")));
-  EXPECT_THAT(text, testing::AllOf(HasSubstr(" (1,623.4) "), HasSubstr(" (405.9) "), HasSubstr(" 202.9 ")));
+  EXPECT_THAT(format_inference(inference, std::nullopt), ::testing::Not(HasSubstr("(1,623.4)")));
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr(" (1,623.4) "), HasSubstr(" (405.9) "), HasSubstr(" 202.9 ")));
   EXPECT_THAT(text, HasSubstr("In parentheses: more than B300's 288.0 GB."));
   EXPECT_THAT(text, HasSubstr("\n64 × 131,072 "));
   EXPECT_THAT(text, HasSubstr("1 GiB = 1.074 GB")) << "two kinds of units in one output";
@@ -59,7 +59,7 @@ TEST(FormatTime, TellsWhatCommunicationIsHidden) {
                            "between nodes", "750 ms", "All 16 together: 4,000"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
-  EXPECT_THAT(text, testing::Not(HasSubstr("over copies")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("over copies")));
 }
 
 TEST(FormatTime, SaysWhereCommunicationIsNotReckoned) {

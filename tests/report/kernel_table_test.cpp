@@ -10,9 +10,9 @@
 namespace fathom::report {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 plan::KernelRow row(memory::Phase phase, const char* part, const char* op, int64_t launches, int64_t bytes,
                     int64_t flops) {
@@ -27,7 +27,7 @@ plan::KernelRow row(memory::Phase phase, const char* part, const char* op, int64
   return row;
 }
 
-plan::KernelList example() {
+plan::KernelList example_list() {
   plan::KernelList list;
   list.rows = {
       row(memory::Phase::kForward, "model.layers.*.mlp.up_proj", "aten::mm", 16, 2'000'000'000, 4'000'000'000'000),
@@ -49,7 +49,7 @@ config::GpuSpec gpu() {
 }
 
 TEST(FormatKernels, AddsUpPartsPhasesAndOperators) {
-  const std::string text = format_kernels(example(), gpu(), false);
+  const std::string text = format_kernels(example_list(), gpu(), false);
   EXPECT_THAT(text, HasSubstr("\nforward                           32  3.00 GB  4.00 TFLOP   4.50 ms\n"
                               "  layers.*.mlp.up_proj            16  2.00 GB  4.00 TFLOP   4.00 ms\n"
                               "  layers.*.input_layernorm        16  1.00 GB                500 µs\n"));
@@ -60,24 +60,24 @@ TEST(FormatKernels, AddsUpPartsPhasesAndOperators) {
 }
 
 TEST(FormatKernels, SaysWhatTheHostLaunchesOfRecordedOnes) {
-  plan::KernelList list = example();
+  plan::KernelList list = example_list();
   EXPECT_THAT(format_kernels(list, gpu(), false), Not(HasSubstr("recorded")));
   list.host_launches = 12;
   EXPECT_THAT(format_kernels(list, gpu(), false), HasSubstr("the host launches 12 times a step"));
 }
 
 TEST(FormatKernels, OfACpuHasNoLaunchesAndNoTimes) {
-  const std::string text = format_kernels(example(), std::nullopt, false);
+  const std::string text = format_kernels(example_list(), std::nullopt, false);
   EXPECT_THAT(text,
               AllOf(HasSubstr("  27.0 GB  12.0 TFLOP\n\n"), Not(HasSubstr("launches")), Not(HasSubstr("at least"))));
 }
 
 TEST(KernelsJson, HasEveryRow) {
-  const Json json = kernels_json(example(), gpu(), false);
+  const Json json = kernels_json(example_list(), gpu(), false);
   ASSERT_EQ(json.at("rows").size(), 5);
   EXPECT_EQ(json.at("launches"), 70);
   EXPECT_DOUBLE_EQ(json.at("rows")[0].at("least_seconds").get<double>(), 4e-3);
-  EXPECT_EQ(kernels_json(example(), std::nullopt, false).at("rows")[0].at("least_seconds"), nullptr);
+  EXPECT_EQ(kernels_json(example_list(), std::nullopt, false).at("rows")[0].at("least_seconds"), nullptr);
 }
 
 }  // namespace

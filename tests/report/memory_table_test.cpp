@@ -15,9 +15,9 @@ namespace {
 
 using memory::Component;
 using memory::Phase;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(FormatMemory, ShowsAPlanAlone) {
   EXPECT_EQ(format_memory({example_plan(), {}}), R"(Memory on the CPU (2 threads), flash attention

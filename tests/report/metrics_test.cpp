@@ -16,10 +16,10 @@ namespace fathom::report {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class MetricsTest : public testing::Test {
+class MetricsTest : public ::testing::Test {
  protected:
   MetricsTest() { fs::create_directories(folder_); }
   ~MetricsTest() override { fs::remove_all(folder_); }

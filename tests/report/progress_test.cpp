@@ -12,13 +12,13 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 
-Progress example() {
+Progress example_progress() {
   return {.metrics = {.step = 120,
                       .loss = 1.23456,
                       .learning_rate = 4.5e-5,
@@ -30,22 +30,23 @@ Progress example() {
 }
 
 TEST(FormatProgress, ShowsEverythingWhereThereIsRoom) {
-  EXPECT_EQ(format_progress(example()),
+  EXPECT_EQ(format_progress(example_progress()),
             "step 120/600 20%  loss 1.2346  lr 4.50e-05  3,210 tok/s  ETA 1m23s  memory 1.00 GiB  peak 1.50 GiB");
-  Progress unknown = example();
+  Progress unknown = example_progress();
   unknown.seconds_left = -1;
   EXPECT_THAT(format_progress(unknown), HasSubstr("ETA —  memory"));
 }
 
 TEST(FormatProgress, DropsTheLeastImportantOnANarrowTerminal) {
-  EXPECT_EQ(format_progress(example(), 90),
+  EXPECT_EQ(format_progress(example_progress(), 90),
             "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s  memory 1.00 GiB  peak 1.50 GiB");
-  EXPECT_EQ(format_progress(example(), 80), "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s  memory 1.00 GiB");
-  EXPECT_EQ(format_progress(example(), 20), "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s");
+  EXPECT_EQ(format_progress(example_progress(), 80),
+            "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s  memory 1.00 GiB");
+  EXPECT_EQ(format_progress(example_progress(), 20), "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s");
 }
 
 TEST(FormatProgress, ShowsTheLossScaleOfFp16AndWhatWasSkipped) {
-  Progress progress = example();
+  Progress progress = example_progress();
   progress.metrics.more = {{"loss_scale", 32768.0}};
   EXPECT_THAT(format_progress(progress), HasSubstr("lr 4.50e-05  scale 32768  3,210 tok/s"));
   progress.metrics.more.emplace_back("skipped_steps", int64_t{1234});
@@ -54,12 +55,12 @@ TEST(FormatProgress, ShowsTheLossScaleOfFp16AndWhatWasSkipped) {
 }
 
 TEST(FormatProgress, ShowsWhatPreferencesGained) {
-  Progress progress = example();
+  Progress progress = example_progress();
   progress.metrics.more = {{"rewards/margins", 0.1234}, {"rewards/accuracies", 0.75}};
   EXPECT_THAT(format_progress(progress), HasSubstr("loss 1.2346  accuracy 75 %  margin 0.123  lr 4.50e-05"));
 }
 
-class ProgressPrinterTest : public testing::Test {
+class ProgressPrinterTest : public ::testing::Test {
  protected:
   ProgressPrinter printer(bool live) {
     return ProgressPrinter({.live = live,
@@ -80,8 +81,8 @@ class ProgressPrinterTest : public testing::Test {
 TEST_F(ProgressPrinterTest, LinesThatStayFitATerminalAndAreWholeInAFile) {
   width_ = 80;
   ProgressPrinter live = printer(true), into_a_file = printer(false);
-  live.step(example(), 100, 1, true);
-  into_a_file.step(example(), 100, 1, true);
+  live.step(example_progress(), 100, 1, true);
+  into_a_file.step(example_progress(), 100, 1, true);
   EXPECT_THAT(lines_[0], Not(HasSubstr("peak")));
   EXPECT_THAT(lines_[1], HasSubstr("peak"));
 }
@@ -89,7 +90,7 @@ TEST_F(ProgressPrinterTest, LinesThatStayFitATerminalAndAreWholeInAFile) {
 TEST_F(ProgressPrinterTest, TellsSpeedAndTimeLeft) {
   ProgressPrinter progress = printer(true);
   progress.step(at_step(101, 111), 500, 2, false);
-  EXPECT_THAT(in_place_, ElementsAre(testing::AllOf(HasSubstr("250 tok/s"), HasSubstr("ETA 20s"))))
+  EXPECT_THAT(in_place_, ElementsAre(::testing::AllOf(HasSubstr("250 tok/s"), HasSubstr("ETA 20s"))))
       << "the 100 steps before a resume say nothing of this run's speed";
 }
 

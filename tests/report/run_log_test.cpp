@@ -17,8 +17,8 @@ namespace fathom::report {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(Crc32c, HasTheKnownCheckValues) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);            // the catalogue's
@@ -27,7 +27,7 @@ TEST(Crc32c, HasTheKnownCheckValues) {
   EXPECT_EQ(crc32c("6789", crc32c("12345")), 0xe3069283u);
 }
 
-class RunLogTest : public testing::Test {
+class RunLogTest : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
@@ -43,12 +43,12 @@ class RunLogTest : public testing::Test {
   }
   // What is said when the log is opened so, and an entry appended.
   std::string warned(const LogMark& kept) const {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     RunLog log(file_, kept);
     log.append("new\n");
     EXPECT_EQ(log.mark().bytes, static_cast<int64_t>(fs::file_size(file_)));
     EXPECT_EQ(log.failure(), "");
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
   }
 
   fs::path folder_ = fs::temp_directory_path() / ("fathom-run-log-" + std::to_string(::getpid()));
@@ -112,13 +112,13 @@ TEST_F(RunLogTest, WhatCannotBeWrittenIsKeptAndTheNextEntryIsWhole) {
   RunLog log(file_, {});
   const std::string first = std::string(4095, '1') + "\n";  // longer than what is told, which is in a file, too
   log.append(first);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     const FullDisk full(4100);
     log.append("two, of which half is written\n");
     log.append("three\n");
   }
-  const std::string told = testing::internal::GetCapturedStderr();
+  const std::string told = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(told, HasSubstr(file_.string() + ": cannot be written: File too large; training goes on"));
   EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << "told once";
   EXPECT_THAT(log.failure(), HasSubstr("File too large, and 1 time more"));
@@ -129,12 +129,12 @@ TEST_F(RunLogTest, WhatCannotBeWrittenIsKeptAndTheNextEntryIsWhole) {
 
 TEST_F(RunLogTest, WhatItCannotBeginWithIsRefusedAndNotTold) {
   RunLog log(file_, {});
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     const FullDisk full(4);
     EXPECT_THROW(log.begin_with("first\n"), Error);
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(log.failure(), "");
 }
 
@@ -142,9 +142,9 @@ TEST_F(RunLogTest, AFileThatIsRemovedIsMissed) {
   RunLog log(file_, {});
   log.append("one\n");
   fs::remove(file_);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   log.append("two\n");
-  testing::internal::GetCapturedStderr();
+  ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log.failure(), HasSubstr("was removed while the run wrote it"));
 }
 

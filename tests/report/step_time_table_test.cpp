@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-StepTimes example() {
+StepTimes example_times() {
   StepTimes times{.steps = 2, .measured = 0.2, .parts = {0.05, 0.12, 0.02}, .expected = plan::ExpectedTime{}};
   times.source = "a table";
   times.expected->parts = {{.matrix_seconds = 0.04}, {.memory_seconds = 0.12}, {.memory_seconds = 0.021}};
@@ -20,7 +20,7 @@ StepTimes example() {
 }
 
 TEST(StepTimeTable, HasARowForEachPart) {
-  EXPECT_EQ(format_step_times(example()),
+  EXPECT_EQ(format_step_times(example_times()),
             "time of a step   expected  measured   off by\n"
             "────────────────────────────────────────────\n"
             "forward           20.0 ms   25.0 ms  -20.0 %\n"
@@ -32,14 +32,14 @@ TEST(StepTimeTable, HasARowForEachPart) {
 }
 
 TEST(StepTimeTable, NamesWaitingThatIsExpected) {
-  StepTimes times = example();
+  StepTimes times = example_times();
   EXPECT_THAT(format_step_times(times), Not(HasSubstr("waiting")));
   times.expected->exposed_seconds = 0.01;
   EXPECT_THAT(format_step_times(times), HasSubstr("waiting, within these"));
 }
 
 TEST(StepTimeTable, OfUnknownHardwareHasWhatWasMeasured) {
-  StepTimes times = example();
+  StepTimes times = example_times();
   times.expected.reset();
   EXPECT_THAT(format_step_times(times), Not(HasSubstr("expected")));
   EXPECT_THAT(format_step_times(times), HasSubstr("60.0 ms"));
@@ -53,7 +53,7 @@ TEST(StepTimeTable, OfNoStepsIsEmpty) {
 }
 
 TEST(StepTimeTable, AsJsonHasSecondsOfAllSteps) {
-  const Json json = step_times_json(example());
+  const Json json = step_times_json(example_times());
   EXPECT_EQ(json.at("steps"), 2);
   EXPECT_EQ(json.at("measured_seconds"), 0.2);
   EXPECT_EQ(json.at("forward_measured_seconds"), 0.05);

@@ -44,10 +44,10 @@ Table wide_table() {
 }
 
 TEST(Table, LeavesOutColumnsWhereItIsTooWide) {
-  EXPECT_THAT(wide_table().format(80), testing::HasSubstr("bytes   rounded  more\n"));
-  EXPECT_THAT(wide_table().format(57), testing::HasSubstr("bytes   rounded\n"));
-  EXPECT_THAT(wide_table().format(47), testing::HasSubstr("bytes\n"));
-  EXPECT_THAT(wide_table().format(0), testing::HasSubstr("more\n")) << "0: no limit";
+  EXPECT_THAT(wide_table().format(80), ::testing::HasSubstr("bytes   rounded  more\n"));
+  EXPECT_THAT(wide_table().format(57), ::testing::HasSubstr("bytes   rounded\n"));
+  EXPECT_THAT(wide_table().format(47), ::testing::HasSubstr("bytes\n"));
+  EXPECT_THAT(wide_table().format(0), ::testing::HasSubstr("more\n")) << "0: no limit";
 }
 
 TEST(Table, ThenFoldsCells) {

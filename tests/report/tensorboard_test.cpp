@@ -15,8 +15,8 @@ namespace fathom::report {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 struct Event {
   double wall_time = 0;
@@ -96,7 +96,7 @@ std::vector<Event> parse(std::string_view bytes) {
   return events;
 }
 
-class TensorBoardTest : public testing::Test {
+class TensorBoardTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("fathom-tensorboard-" + std::to_string(::getpid()));

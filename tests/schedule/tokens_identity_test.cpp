@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TokensIdentity : public testing::Test {
+class TokensIdentity : public ::testing::Test {
  protected:
   ~TokensIdentity() override { fs::remove_all(folder_); }
 

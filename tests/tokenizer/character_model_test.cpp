@@ -16,13 +16,13 @@
 namespace fathom::tokenizer {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 const fs::path kPublished = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / "published";
 
-class CharacterModelFile : public testing::Test {
+class CharacterModelFile : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("fathom_character_model_" + std::to_string(::getpid()));
@@ -129,7 +129,7 @@ TEST_F(CharacterModelFile, ReadsFilesWithoutAType) {
   json_["model"]["merges"].push_back("<0xE6> <0xBC>");
   json_["model"]["merges"].push_back("\u2581 \u2581");
   json_["model"]["vocab"]["\u2581\u2581"] = 720;
-  EXPECT_THAT(open()->encode("\u6f22"), ElementsAre(testing::_, 719, testing::_));
+  EXPECT_THAT(open()->encode("\u6f22"), ElementsAre(::testing::_, 719, ::testing::_));
   json_["model"].erase("merges");
   EXPECT_THAT(refusal(), HasSubstr("model.type: 'WordLevel' is not supported"));
 }
@@ -187,9 +187,9 @@ TEST_F(CharacterModelFile, SurvivesDamage) {
 // Bytes that UTF-8 does not have are missed by nobody; others would lose text, or are told of.
 TEST_F(CharacterModelFile, TellsWhichBytesAreMissing) {
   json_ = read_json(kPublished / "granite3" / "tokenizer.json");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto tokenizer = open();
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("has no token for the byte 0xF1: it is left out"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("has no token for the byte 0xF1: it is left out"));
   const Encoding encoding = tokenizer->encode_with_offsets("a\U00050000b");  // F1 90 80 80
   EXPECT_EQ(encoding.ids.size(), 5u);
   EXPECT_THAT(encoding.begins, ElementsAre(0, 2, 3, 4, 5));

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Streams : public testing::TestWithParam<const char*> {
+class Streams : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Tokenizer> tokenizer_ =
       Tokenizer::open(fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / GetParam());
@@ -52,7 +52,7 @@ TEST_P(Streams, ReplaceWhatIsNoCharacter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(StreamDecoder, Streams, testing::Values("fixture", "gpt2", "llama3", "qwen2", "t5"),
+INSTANTIATE_TEST_SUITE_P(StreamDecoder, Streams, ::testing::Values("fixture", "gpt2", "llama3", "qwen2", "t5"),
                          [](const auto& name) { return std::string(name.param); });
 
 }  // namespace

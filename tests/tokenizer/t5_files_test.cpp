@@ -13,8 +13,8 @@
 namespace fathom::tokenizer {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class T5Files : public T5Folder {
  protected:

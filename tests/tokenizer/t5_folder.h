@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 inline const fs::path kT5 = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / "t5";
 
-class T5Folder : public testing::Test {
+class T5Folder : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::remove_all(folder_);

@@ -16,21 +16,21 @@
 namespace fathom::tokenizer {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const fs::path kTests = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer";
+const fs::path kTokenizers = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer";
 
 // A folder with the tokenizer of Llama 3's kind, which a test may change.
-class TokenizerJsonFolder : public testing::Test {
+class TokenizerJsonFolder : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("fathom_tokenizer_json_" + std::to_string(::getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    json_ = read_json(kTests / "llama3" / "tokenizer.json");
-    config_ = read_json(kTests / "llama3" / "tokenizer_config.json");
+    json_ = read_json(kTokenizers / "llama3" / "tokenizer.json");
+    config_ = read_json(kTokenizers / "llama3" / "tokenizer_config.json");
   }
   void TearDown() override { fs::remove_all(folder_); }
 

@@ -20,14 +20,14 @@
 namespace fathom::tokenizer {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 const fs::path kTests = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer";
 
 // A copy of the fixture that a test may spoil.
-class TokenizerFolder : public testing::Test {
+class TokenizerFolder : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("fathom_tokenizer_" + std::to_string(::getpid()));
@@ -254,8 +254,8 @@ TEST_F(TokenizerFolder, MatchesAddedTokensByTheirFlags) {
   const auto tokenizer = Tokenizer::open(folder_);
   EXPECT_THAT(tokenizer->encode("<pad> \n<pad>\t "), ElementsAre(800, 800));
   EXPECT_EQ(tokenizer->encode("a \n [INST]"), tokenizer->encode("a[INST]"));
-  EXPECT_THAT(tokenizer->encode("need"), testing::Contains(802));
-  EXPECT_THAT(tokenizer->encode("needs"), testing::Not(testing::Contains(802)));
+  EXPECT_THAT(tokenizer->encode("need"), ::testing::Contains(802));
+  EXPECT_THAT(tokenizer->encode("needs"), ::testing::Not(::testing::Contains(802)));
   // Also where only the names of special tokens say how they match.
   put("tokenizer_config.json", R"({"eos_token": {"content": "</s>", "rstrip": true}})");
   EXPECT_EQ(Tokenizer::open(folder_)->encode("</s>  \n"), std::vector<int32_t>{2});
@@ -271,12 +271,12 @@ TEST_F(TokenizerFolder, TakesThePrefixFromTheClassOrTheModel) {
   const std::vector<const char*> others = {"null", R"("GemmaTokenizer")", R"("GemmaTokenizerFast")",
                                            R"("TokenizersBackend")", R"("PreTrainedTokenizerFast")"};
   const std::vector<const char*> llamas = {R"("LlamaTokenizer")", R"("LlamaTokenizerFast")", R"("CodeLlamaTokenizer")"};
-  for (const char* name : others) EXPECT_THAT(first_piece(name), testing::StartsWith("\u2581")) << name;
-  for (const char* name : llamas) EXPECT_THAT(first_piece(name), testing::StartsWith("\u2581")) << name;
+  for (const char* name : others) EXPECT_THAT(first_piece(name), ::testing::StartsWith("\u2581")) << name;
+  for (const char* name : llamas) EXPECT_THAT(first_piece(name), ::testing::StartsWith("\u2581")) << name;
   const std::string model = read_file(kTests / "fixture" / "tokenizer.model");
   put("tokenizer.model", model + std::string("\x1a\x02\x18\x00", 4));  // add_dummy_prefix: false
-  for (const char* name : others) EXPECT_THAT(first_piece(name), testing::StartsWith("m")) << name;
-  for (const char* name : llamas) EXPECT_THAT(first_piece(name), testing::StartsWith("\u2581")) << name;
+  for (const char* name : others) EXPECT_THAT(first_piece(name), ::testing::StartsWith("m")) << name;
+  for (const char* name : llamas) EXPECT_THAT(first_piece(name), ::testing::StartsWith("\u2581")) << name;
   configure("add_prefix_space", "false");
   EXPECT_EQ(Tokenizer::open(folder_)->token_bytes(Tokenizer::open(folder_)->encode("memory").front())[0], 'm');
 }

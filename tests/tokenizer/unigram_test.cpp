@@ -14,11 +14,11 @@
 namespace fathom::tokenizer {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 uint64_t number_of(const Json& hexadecimal) { return std::stoull(hexadecimal.get<std::string>(), nullptr, 16); }
 
-class UnigramGolden : public T5Folder, public testing::WithParamInterface<const char*> {
+class UnigramGolden : public T5Folder, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
     T5Folder::SetUp();
@@ -63,7 +63,7 @@ TEST_P(UnigramGolden, ReadsSpecialTokens) {
   EXPECT_EQ(tokenizer_->token_bytes(1099), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Unigram, UnigramGolden, testing::Values("tokenizer.json", "spiece.model"),
+INSTANTIATE_TEST_SUITE_P(Unigram, UnigramGolden, ::testing::Values("tokenizer.json", "spiece.model"),
                          [](const auto& name) {
                            return name.param == std::string("spiece.model") ? "TokenizerJson" : "SpieceModel";
                          });

@@ -36,7 +36,7 @@ TEST(Utf8, RemembersWhereBytesCameFrom) {
   ASSERT_EQ(text, "a" + kBad + "z" + kBad + "y");
   std::vector<size_t> from;
   for (size_t at = 0; at < text.size(); ++at) from.push_back(origins.origin(at));
-  EXPECT_THAT(from, testing::ElementsAre(0, 1, 1, 1, 2, 3, 3, 3, 5));
+  EXPECT_THAT(from, ::testing::ElementsAre(0, 1, 1, 1, 2, 3, 3, 3, 5));
 }
 
 TEST(NormalForm, ComposesAndRemembersWhereBytesCameFrom) {
@@ -45,7 +45,7 @@ TEST(NormalForm, ComposesAndRemembersWhereBytesCameFrom) {
   ASSERT_EQ(text, "x\xC3\xA9y");
   std::vector<size_t> from;
   for (size_t at = 0; at < text.size(); ++at) from.push_back(origins.origin(at));
-  EXPECT_THAT(from, testing::ElementsAre(0, 1, 1, 4));
+  EXPECT_THAT(from, ::testing::ElementsAre(0, 1, 1, 4));
   EXPECT_FALSE(is_plainly_composed("e\xCC\x81"));
   EXPECT_TRUE(is_plainly_composed("Größe 日本 동물"));
   EXPECT_EQ(compose("\xE2\x84\xAB"), "\xC3\x85");                              // the sign for ångström

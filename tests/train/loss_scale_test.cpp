@@ -50,7 +50,7 @@ optim::LossScale scale_of(double value) {
 }
 
 // The first moments after one step, (1 - beta1) times the gradients, end to end.
-at::Tensor moments_of(Trainer& trainer) {
+at::Tensor all_moments_of(Trainer& trainer) {
   std::vector<at::Tensor> moments;
   for (const auto& [name, tensor] : trainer.optimizer().state()) {
     if (name.starts_with("exp_avg.")) moments.push_back(tensor.flatten().to(at::kDouble));
@@ -63,7 +63,7 @@ at::Tensor moments_after_a_step(const config::RunConfig& config, const arch::Arc
   if (trainer->loss_scale()) trainer->set_loss_scale(scale_of(scale));
   const data::Batch batch = random_batch(60, 64);
   EXPECT_FALSE(trainer->step({&batch, 1}, 1e-3).skipped);
-  return moments_of(*trainer);
+  return all_moments_of(*trainer);
 }
 
 double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {
@@ -98,7 +98,7 @@ TEST(LossScale, AStepWhoseGradientsOverflowLeavesEverythingAsItWas) {
   EXPECT_EQ(trainer->optimizer().steps(), 0);
   EXPECT_EQ(trainer->loss_scale()->value(), 0x1p39);
   EXPECT_EQ(trainer->loss_scale()->skipped_steps(), 1);
-  EXPECT_EQ(moments_of(*trainer).abs().max().item<double>(), 0);
+  EXPECT_EQ(all_moments_of(*trainer).abs().max().item<double>(), 0);
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_TRUE(trainer->model().parameters()[i].tensor.equal(before[i])) << trainer->model().parameters()[i].name;
     EXPECT_FALSE(trainer->model().parameters()[i].tensor.grad().defined());
@@ -110,13 +110,13 @@ TEST(LossScale, AccumulatedGradientsAreSkippedTogether) {
   const auto trainer = trainer_of(config_in(Type::kFp16), tiny_architecture());
   std::vector<data::Batch> batches = {random_batch(4, 20), random_batch(4, 20)};
   EXPECT_FALSE(trainer->step(batches, 1e-3).skipped);
-  const at::Tensor before = moments_of(*trainer);
+  const at::Tensor before = all_moments_of(*trainer);
   trainer->set_loss_scale(scale_of(0x1p40));
   batches[1].target_count = 0;
   std::fill(batches[1].targets.begin(), batches[1].targets.end(), data::kIgnored);
   EXPECT_TRUE(trainer->step(batches, 1e-3).skipped);
   EXPECT_EQ(trainer->optimizer().steps(), 1);
-  EXPECT_TRUE(moments_of(*trainer).equal(before));
+  EXPECT_TRUE(all_moments_of(*trainer).equal(before));
 }
 
 TEST(LossScale, WhereNoScaleHelpsTheRunEndsByName) {

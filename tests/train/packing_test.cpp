@@ -12,7 +12,7 @@
 namespace fathom::train {
 namespace {
 
-const std::vector<int64_t> kLengths = {4, 40, 7, 31, 2, 1, 12, 5, 22, 9};
+const std::vector<int64_t> kPackedLengths = {4, 40, 7, 31, 2, 1, 12, 5, 22, 9};
 
 config::RunConfig packing(config::RunConfig config) {
   config.packing = true;
@@ -78,7 +78,7 @@ class Packing : public ::testing::TestWithParam<Setting> {
 };
 
 TEST_P(Packing, GivesTheLossOfEachDocumentAlone) {
-  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 3);
+  const data::Dataset dataset = testing::random_dataset(kPackedLengths, 101, 3);
   const auto packed = trainer(packing(config())), apart = trainer(config());
   for (const data::Batch& document : alone(dataset)) {
     // Of all the targets in the row those of one document count.
@@ -96,7 +96,7 @@ TEST_P(Packing, GivesTheLossOfEachDocumentAlone) {
 }
 
 TEST_P(Packing, GivesTheGradientsOfTheSameDocumentsPaddedAndAccumulated) {
-  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 3);
+  const data::Dataset dataset = testing::random_dataset(kPackedLengths, 101, 3);
   const auto packed = trainer(packing(config())), padded = trainer(config()), accumulated = trainer(packing(config()));
   const data::Batch row = data::make_packed_batch(dataset, all_rows(dataset));
   const std::vector<data::Batch> halves = {data::make_packed_batch(dataset, {0, 1, 2, 3, 4}),
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, Packing,
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Packing, LeavesDropoutRepeatableUnderCheckpointing) {
-  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 3);
+  const data::Dataset dataset = testing::random_dataset(kPackedLengths, 101, 3);
   config::RunConfig config = packing(testing::tiny_config());
   config.method = config::Method::kLora;
   config.lora_dropout = 0.3;
@@ -138,7 +138,7 @@ TEST(Packing, LeavesDropoutRepeatableUnderCheckpointing) {
 
 // No token of one document reaches another, bit by bit.
 TEST(Packing, AChangedDocumentLeavesTheOthersLogitsTheSameBits) {
-  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 3);
+  const data::Dataset dataset = testing::random_dataset(kPackedLengths, 101, 3);
   const auto trainer = testing::tiny_trainer(packing(testing::tiny_config()));
   const at::NoGradGuard no_gradients;
   BatchRing ring(4096, {.rows = false, .documents = true}, at::kCPU, testing::cpu_ledger());

@@ -14,10 +14,10 @@
 namespace fathom::weights {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class Folder : public testing::Test {
+class Folder : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = std::filesystem::temp_directory_path() / ("fathom_folder_" + std::to_string(::getpid()));

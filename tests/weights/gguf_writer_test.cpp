@@ -13,10 +13,10 @@
 namespace fathom::weights {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class GgufWriterTest : public testing::Test {
+class GgufWriterTest : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove(path_); }
 

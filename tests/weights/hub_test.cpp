@@ -16,10 +16,10 @@ namespace fathom::weights {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
-class Hub : public testing::Test {
+class Hub : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("fathom_hub_" + std::to_string(::getpid()));

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class ManifestTest : public testing::Test {
+class ManifestTest : public ::testing::Test {
  protected:
   fs::path folder_ = fs::temp_directory_path() / ("fathom_manifest_" + std::to_string(::getpid()));
   std::string content_ = std::string(static_cast<size_t>(2 * kHashedBlock + 77), 'w');

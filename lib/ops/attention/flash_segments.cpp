@@ -14,14 +14,13 @@
 
 #include "footprint/attention_segments.h"
 #include "ops/attention/attention_pairs.h"
+#include "ops/attention/math_attention.h"
 
 namespace fathom::ops {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-double scale_of(const at::Tensor& q_THE) { return 1 / std::sqrt(static_cast<double>(q_THE.size(-1))); }
 
 // Tokens of x_THE as the kernel takes them: each of K key heads a row of the batch, [K, rep, S, E] (or [K, rep, S]).
 at::Tensor rows_of_groups(const at::Tensor& x_TH, int64_t first, int64_t count, int64_t key_heads) {

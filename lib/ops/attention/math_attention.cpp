@@ -33,13 +33,13 @@ at::Tensor masked_scores(const at::Tensor& q_GNE, const at::Tensor& k_GSE, doubl
   return scores_GNS;
 }
 
-struct Gradients {
+struct AttentionGradients {
   at::Tensor q_GNE, k_GSE, v_GSE;
 };
 
-Gradients gradients_of(const at::Tensor& grad_GNE, const at::Tensor& q_GNE, const at::Tensor& k_GSE,
-                       const at::Tensor& v_GSE, const at::Tensor& p_GNS, double scale) {
-  Gradients made;
+AttentionGradients gradients_of(const at::Tensor& grad_GNE, const at::Tensor& q_GNE, const at::Tensor& k_GSE,
+                                const at::Tensor& v_GSE, const at::Tensor& p_GNS, double scale) {
+  AttentionGradients made;
   made.v_GSE = at::bmm(p_GNS.transpose(1, 2), grad_GNE);
   at::Tensor grad_GNS = at::bmm(grad_GNE, v_GSE.transpose(1, 2));
   grad_GNS = at::_softmax_backward_data(grad_GNS, p_GNS, -1, p_GNS.scalar_type());
@@ -47,8 +47,6 @@ Gradients gradients_of(const at::Tensor& grad_GNE, const at::Tensor& q_GNE, cons
   made.k_GSE = at::bmm(grad_GNS.transpose(1, 2), q_GNE).mul_(scale);
   return made;
 }
-
-double scale_of(const at::Tensor& x_E) { return 1 / std::sqrt(static_cast<double>(x_E.size(-1))); }
 
 struct MathAttention : torch::autograd::Function<MathAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_GNE, const at::Tensor& k_GSE,
@@ -60,7 +58,7 @@ struct MathAttention : torch::autograd::Function<MathAttention> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    Gradients made = gradients_of(gradients[0], saved[0], saved[1], saved[2], saved[3], scale_of(saved[0]));
+    AttentionGradients made = gradients_of(gradients[0], saved[0], saved[1], saved[2], saved[3], scale_of(saved[0]));
     return {std::move(made.q_GNE), std::move(made.k_GSE), std::move(made.v_GSE), at::Tensor()};
   }
 };
@@ -127,8 +125,9 @@ struct DocumentMathAttention : torch::autograd::Function<DocumentMathAttention> 
         const at::Tensor out = view(made[i]);
         out.copy_(x_GNE.view(out.sizes()));
       };
-      const Gradients one = gradients_of(folded(view(gradients[0])), folded(view(q_THE)), view(k_TKE).squeeze(1),
-                                         view(v_TKE).squeeze(1), probabilities.next(length), scale_of(q_THE));
+      const AttentionGradients one =
+          gradients_of(folded(view(gradients[0])), folded(view(q_THE)), view(k_TKE).squeeze(1), view(v_TKE).squeeze(1),
+                       probabilities.next(length), scale_of(q_THE));
       write(0, one.q_GNE);
       write(1, one.k_GSE);
       write(2, one.v_GSE);

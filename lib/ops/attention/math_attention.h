@@ -3,9 +3,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cmath>
 #include <vector>
 
 namespace fathom::ops {
+
+// By which scores are multiplied: 1 / sqrt(E).
+inline double scale_of(const at::Tensor& x_E) { return 1 / std::sqrt(static_cast<double>(x_E.size(-1))); }
 
 // softmax(q k^T / sqrt(E), causal within the window) v; window 0: all before. q_BHSE, k_BKSE and v_BKSE of any strides.
 // Returns [B, H, S, E].

@@ -18,16 +18,16 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr const char* kKept = "kept";
+constexpr const char* kKeptCodes = "kept";
 
 // What the backward pass needs.
-struct Kept : torch::CustomClassHolder {
+struct KeptCodes : torch::CustomClassHolder {
   Linear layer;                      // as it is stored
   std::shared_ptr<KeptInput> input;  // null where only x needs a gradient
   bool needs_x = false, needs_weight = false, needs_bias = false, needs_adapter = false, needs_steps = false;
 };
 
-struct Gradients {
+struct FakeQuantizedGradients {
   at::Tensor x_TD, weight_ND, bias_N, a_RD, b_NR, log_steps_NG;
 };
 
@@ -44,13 +44,14 @@ at::Tensor for_product(const at::Tensor& weight_ND, const Linear& layer, at::Sca
 }
 
 // Of A and B, from that of the merged weight.
-void adapter_gradients(const at::Tensor& grad_ND, const LoraAdapter& adapter, Gradients& gradients) {
+void adapter_gradients(const at::Tensor& grad_ND, const LoraAdapter& adapter, FakeQuantizedGradients& gradients) {
   gradients.b_NR = ops::mm(grad_ND, adapter.a_RD.t()).mul_(adapter.scaling);
   gradients.a_RD = ops::mm(adapter.b_NR.t(), grad_ND).mul_(adapter.scaling);
 }
 
 // Of whatever lies in the weight.
-void weight_gradients(const at::Tensor& grad_TN, const at::Tensor& weight_ND, const Kept& kept, Gradients& gradients) {
+void weight_gradients(const at::Tensor& grad_TN, const at::Tensor& weight_ND, const KeptCodes& kept,
+                      FakeQuantizedGradients& gradients) {
   const at::Tensor grad_ND = ops::mm(grad_TN.t(), kept.input->as(grad_TN.scalar_type()), weight_ND.scalar_type());
   gradients.log_steps_NG = fake_quantize_backward(grad_ND, weight_ND, *kept.layer.quantizer);
   if (kept.needs_adapter) adapter_gradients(grad_ND, *kept.layer.adapter, gradients);
@@ -63,15 +64,16 @@ struct FakeQuantizedLinear : torch::autograd::Function<FakeQuantizedLinear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x_TD*/, const at::Tensor& /*weight_ND*/,
                             const Optional& /*bias_N*/, const Optional& /*a_RD*/, const Optional& /*b_NR*/,
                             const at::Tensor& /*log_steps_NG*/, const std::function<at::Tensor()>& multiply,
-                            const c10::intrusive_ptr<Kept>& kept) {
-    context->saved_data[kKept] = c10::IValue::make_capsule(kept);
+                            const c10::intrusive_ptr<KeptCodes>& kept) {
+    context->saved_data[kKeptCodes] = c10::IValue::make_capsule(kept);
     return multiply();
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
-    const auto kept = c10::static_intrusive_pointer_cast<Kept>(std::move(context->saved_data[kKept]).toCapsule());
+    const auto kept =
+        c10::static_intrusive_pointer_cast<KeptCodes>(std::move(context->saved_data[kKeptCodes]).toCapsule());
     const at::Tensor grad_TN = upstream[0].contiguous();
-    Gradients gradients;
+    FakeQuantizedGradients gradients;
     if (kept->needs_bias) gradients.bias_N = grad_TN.sum(0).to(kept->layer.bias_N.scalar_type());
     at::Tensor weight_ND = weight_of(kept->layer);
     if (kept->input) weight_gradients(grad_TN, weight_ND, *kept, gradients);
@@ -103,7 +105,7 @@ at::Tensor fake_quantized_linear(const LinearInput& input, const Linear& layer, 
     return on && x.defined() && x.requires_grad();
   };
   const LoraAdapter adapter = layer.adapter.value_or(LoraAdapter());
-  auto kept = c10::make_intrusive<Kept>();
+  auto kept = c10::make_intrusive<KeptCodes>();
   kept->layer = layer;
   kept->needs_x = needs(input.tensor());
   kept->needs_weight = needs(layer.weight_ND);

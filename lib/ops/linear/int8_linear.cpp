@@ -17,7 +17,7 @@
 namespace fathom::ops {
 namespace {
 
-constexpr int64_t kValuesPerTask = 32768;
+constexpr int64_t kInt8ValuesPerTask = 32768;
 // Fewer rows wait for the weights, which dot products read once and in their order; a tile has sixteen.
 constexpr int64_t kLeastTileRows = 16;
 constexpr int64_t kLeastCudaRows = 17;  // of aten::_int_mm
@@ -53,7 +53,7 @@ void multiply_by_dots(const Int8Rows& x, const QuantizedMatrix& weight_ND, const
   const auto* x_scales = x.scales_T.const_data_ptr<float>();
   const auto* weight_scales = weight_ND.scales.const_data_ptr<float>();
   const cpu::Rows out = rows(out_TN);
-  const int64_t grain = std::max<int64_t>(1, kValuesPerTask / (columns * rows_count));
+  const int64_t grain = std::max<int64_t>(1, kInt8ValuesPerTask / (columns * rows_count));
   at::parallel_for(0, weight_ND.rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int8_t* weight = codes_of(weight_ND.codes) + row * columns;

@@ -18,7 +18,7 @@ using torch::autograd::variable_list;
 
 constexpr const char* kShared = "shared";
 
-struct Kept : torch::CustomClassHolder {
+struct KeptForShared : torch::CustomClassHolder {
   std::shared_ptr<SharedInput> shared;
   std::shared_ptr<KeptInput> input;  // null where no A that is joined needs a gradient
 };
@@ -42,7 +42,7 @@ variable_list gradients_of_a(const std::vector<LoraAdapter>& joined, const at::T
 struct ShareFunction : torch::autograd::Function<ShareFunction> {
   // a: of the adapters that are joined, those that need a gradient: all or none.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_TD, at::TensorList /*a*/,
-                            const c10::intrusive_ptr<Kept>& kept) {
+                            const c10::intrusive_ptr<KeptForShared>& kept) {
     context->set_materialize_grads(false);
     context->saved_data[kShared] = c10::IValue::make_capsule(kept);
     return x_TD;
@@ -50,7 +50,8 @@ struct ShareFunction : torch::autograd::Function<ShareFunction> {
 
   // upstream: of those that do not share; undefined where there are none.
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
-    const auto kept = c10::static_intrusive_pointer_cast<Kept>(std::move(context->saved_data[kShared]).toCapsule());
+    const auto kept =
+        c10::static_intrusive_pointer_cast<KeptForShared>(std::move(context->saved_data[kShared]).toCapsule());
     SharedInput& shared = *kept->shared;
     at::Tensor grad_x_TD = std::exchange(shared.gradient_TD(), {});
     const at::Tensor grad_hidden_TS = shared.take_grad_hidden_TS();
@@ -142,7 +143,7 @@ LinearInput shared(const LinearInput& input, const std::vector<const Linear*>& l
   const auto rounds = [](const Linear* layer) { return layer->quantizer.has_value(); };
   if (std::any_of(layers.begin(), layers.end(), rounds)) return input;
   const auto needs = [on = at::GradMode::is_enabled()](const at::Tensor& x) { return on && x.requires_grad(); };
-  const auto kept = c10::make_intrusive<Kept>();
+  const auto kept = c10::make_intrusive<KeptForShared>();
   const bool needs_x = needs(input.tensor());
   kept->shared = std::make_shared<SharedInput>(needs_x, joined_adapters(input.tensor(), layers, compute, training));
   const std::vector<LoraAdapter>& joined = kept->shared->joined();

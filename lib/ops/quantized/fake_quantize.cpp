@@ -19,7 +19,7 @@
 namespace fathom::ops {
 namespace {
 
-constexpr int64_t kValuesPerTask = 16384;
+constexpr int64_t kFakeValuesPerTask = 16384;
 constexpr double kSmallestStep = 1e-6;  // of numbers that are all zero, so that they can become others
 
 cpu::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weight_ND) {
@@ -35,7 +35,7 @@ cpu::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weight_N
 template <typename Kernel>
 void for_groups(const at::Tensor& log_steps_NG, const cpu::StepGrid& grid, const Kernel& kernel) {
   if (!log_steps_NG.is_cpu()) return;
-  at::parallel_for(0, log_steps_NG.numel(), std::max<int64_t>(1, kValuesPerTask / grid.group), kernel);
+  at::parallel_for(0, log_steps_NG.numel(), std::max<int64_t>(1, kFakeValuesPerTask / grid.group), kernel);
 }
 
 void fake_quantize_into(const at::Tensor& weight_ND, const FakeQuantizer& quantizer, const at::Tensor& out_ND) {
@@ -54,9 +54,9 @@ at::Tensor round_tokens(const at::Tensor& x_TD) {
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::fake_quantize_tokens", traffic(x_TD, out_TD));
   const int64_t width = x_TD.size(1);
   if (x_TD.is_cpu()) {
-    at::parallel_for(0, x_TD.size(0), std::max<int64_t>(1, kValuesPerTask / width), [&](int64_t first, int64_t last) {
-      cpu::fake_quantize_tokens(rows(x_TD), rows(out_TD), first, last, width);
-    });
+    at::parallel_for(
+        0, x_TD.size(0), std::max<int64_t>(1, kFakeValuesPerTask / width),
+        [&](int64_t first, int64_t last) { cpu::fake_quantize_tokens(rows(x_TD), rows(out_TD), first, last, width); });
   }
   return out_TD;
 }

@@ -19,7 +19,7 @@
 namespace fathom::ops {
 namespace {
 
-constexpr int64_t kValuesPerTask = 32768;
+constexpr int64_t kRowValuesPerTask = 32768;
 
 bool fills_tiles(int64_t width) {
 #ifdef FATHOM_AMX
@@ -66,7 +66,7 @@ Int8Rows quantize_rows_on_cpu(const at::Tensor& x_TD) {
   const cpu::Rows in = rows(x_TD);
   auto* codes = quantized.codes_TD.mutable_data_ptr<int8_t>();
   auto* scales = quantized.scales_T.mutable_data_ptr<float>();
-  const int64_t grain = std::max<int64_t>(1, kValuesPerTask / width);
+  const int64_t grain = std::max<int64_t>(1, kRowValuesPerTask / width);
   at::parallel_for(0, rows_count, grain, [&](int64_t begin, int64_t end) {
     RowScratch scratch(width);
     for (int64_t row = begin; row < end; ++row) {
