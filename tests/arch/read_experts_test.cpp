@@ -103,9 +103,8 @@ TEST(ReadExperts, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal_of_experts(dense), HasSubstr("num_local_experts: not supported: 4"));
   Json quantized = mixtral();
   quantized["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
-  EXPECT_THAT(
-      refusal_of_experts(quantized),
-      HasSubstr("quantization_config: MixtralForCausalLM has experts, and is read_experts in floating point alone"));
+  EXPECT_THAT(refusal_of_experts(quantized),
+              HasSubstr("quantization_config: MixtralForCausalLM has experts, and is read in floating point alone"));
 }
 
 }  // namespace
