@@ -1,13 +1,16 @@
-// Enough of CUDA's language for lib/ops/cuda to be compiled as C++ and played on the CPU: every thread of a block is a
-// thread, and blocks come one after another. Include this before launch.cu.
+// Enough of CUDA's language for lib/ops/cuda to be compiled as C++ and played on the CPU: the threads of a block take
+// turns from one __syncthreads to the next, and blocks come one after another. Include this before launch.cu.
 #pragma once
 
-#include <atomic>
-#include <barrier>
+#include <ucontext.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <thread>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <memory>
 #include <vector>
 
 // NOLINTBEGIN: names are CUDA's
@@ -21,7 +24,7 @@ struct dim3 {
   dim3(unsigned count = 1) : x(count) {}
   unsigned x;
 };
-inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 using cudaStream_t = void*;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
@@ -32,8 +35,61 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream = nullptr;
 };
 
-inline std::barrier<>* block_barrier = nullptr;  // of the kernel that is being played
-inline void __syncthreads() { block_barrier->arrive_and_wait(); }
+// The threads of a block, each with a stack of its own. In every other turn the last comes first: what one reads of
+// another without a __syncthreads between them is wrong in one of the orders.
+class PlayedBlock {
+ public:
+  explicit PlayedBlock(unsigned threads) : players_(threads) {}
+  PlayedBlock(const PlayedBlock&) = delete;
+  PlayedBlock& operator=(const PlayedBlock&) = delete;
+
+  // Plays them all to their ends.
+  void play(const std::function<void()>& kernel) {
+    kernel_ = &kernel;
+    playing = this;
+    for (Player& player : players_) {
+      getcontext(&player.context);
+      player.context.uc_stack.ss_sp = player.stack.get();
+      player.context.uc_stack.ss_size = kStackBytes;
+      player.context.uc_link = &turns_;
+      makecontext(&player.context, begin, 0);
+      player.ended = false;
+    }
+    const auto count = static_cast<unsigned>(players_.size());
+    for (unsigned turn = 0, ended = 0; ended == 0; ++turn) {
+      for (unsigned i = 0; i < count; ++i) {
+        threadIdx.x = turn % 2 == 0 ? i : count - 1 - i;
+        swapcontext(&turns_, &players_[threadIdx.x].context);
+        ended += players_[threadIdx.x].ended ? 1 : 0;
+      }
+      if (ended != 0 && ended != count) {
+        std::cerr << "a __syncthreads that not all threads of a block come to\n";
+        std::abort();
+      }
+    }
+  }
+  void wait() { swapcontext(&players_[threadIdx.x].context, &turns_); }
+
+  static inline PlayedBlock* playing = nullptr;
+
+ private:
+  static constexpr size_t kStackBytes = size_t{256} << 10;
+  struct Player {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack{new char[kStackBytes]};
+    bool ended = false;
+  };
+
+  static void begin() {
+    (*playing->kernel_)();
+    playing->players_[threadIdx.x].ended = true;
+  }
+
+  ucontext_t turns_{};
+  std::vector<Player> players_;
+  const std::function<void()>* kernel_ = nullptr;
+};
+inline void __syncthreads() { PlayedBlock::playing->wait(); }
 
 inline unsigned exchanged[1024];  // one of each thread
 // Of warps of which all threads take part, and their whole block with them.
@@ -61,21 +117,10 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   played_blocks = blocks;
   played_threads = threads;
   ++played_launches;
-  std::barrier<> barrier(threads);
-  block_barrier = &barrier;
-  std::vector<std::jthread> players;
-  for (unsigned thread = 0; thread < threads; ++thread) {
-    players.emplace_back([=, &barrier] {
-      threadIdx.x = thread;
-      blockDim.x = threads;
-      gridDim.x = blocks;
-      for (unsigned block = 0; block < blocks; ++block) {
-        blockIdx.x = block;
-        kernel(arguments...);
-        barrier.arrive_and_wait();
-      }
-    });
-  }
+  PlayedBlock block(threads);
+  blockDim.x = threads;
+  gridDim.x = blocks;
+  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) block.play([&] { kernel(arguments...); });
   return cudaSuccess;
 }
 // NOLINTEND
