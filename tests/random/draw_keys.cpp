@@ -400,6 +400,9 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"loss_chunk_size",
        [](Draft& draft) {
+         // Ten thousand micro-batches of a thousand chunks each take too long to play.
+         const int64_t tokens = draft.number("per_device_train_batch_size") * draft.longest;
+         if (draft.run.planned && tokens > 5'000) return maybe(draft, 0.5, {"0", "0", "1024", "2147483647"});
          return maybe(draft, 0.5, {"0", "0", "1", "7", "64", "1024", "2147483647"});
        }},
       {"seed",
