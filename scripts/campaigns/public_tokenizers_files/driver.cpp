@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_value.h"
 #include "tokenizer/tokenizer.h"
 
 int main(int, char** arguments) {
