@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json_value.h"
 #include "chat/assistant_turns.h"
+#include "chat/border.h"
 #include "chat/speakers.h"
 #include "jinja/template.h"
 

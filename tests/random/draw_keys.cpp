@@ -64,7 +64,9 @@ Value draw_qat(Draft& draft) {
 
 // Of a decoder, whose samples are texts.
 Value draw_objective(Draft& draft) {
-  const bool may = draft.run.tokenizer && !draft.encodes() && draft.run.model.value("router_aux_loss_coef", 0.0) == 0;
+  const bool routers_add =
+      draft.run.model.value("output_router_logits", false) && draft.run.model.value("router_aux_loss_coef", 0.001) != 0;
+  const bool may = draft.run.tokenizer && !draft.encodes() && !routers_add;
   if (!may && !draft.rarely()) return maybe(draft, 0.1, {"sft"});
   return maybe(draft, 0.6, {"dpo", "dpo", "dpo", "dpo", "simpo", "simpo", "sft"});
 }
