@@ -199,7 +199,7 @@ std::optional<Headline> evaluation_headline(const RunRecord& record) {
 }
 
 std::optional<Headline> loss_headline(const RunRecord& record) {
-  if (const auto evaluation = evaluation_headline(record)) return evaluation;
+  if (auto evaluation = evaluation_headline(record)) return evaluation;
   if (record.steps.empty()) return std::nullopt;
   const double first = record.steps.front().loss, last = record.steps.back().loss;
   return Headline{"Training loss", format_decimal(last, 4),

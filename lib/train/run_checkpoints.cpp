@@ -104,7 +104,7 @@ void RunCheckpoints::start(int64_t step, Json state) {
       if (!apart) state_was_read();
       if (listener_.sync) listener_.sync();
     };
-    const std::filesystem::path saved =
+    std::filesystem::path saved =
         checkpoint::save(config_.output_dir, step, snapshot, files_, /*save_total_limit=*/0, was_read, writers_.get());
     try {
       if (trainer_.placement().is_first()) {
