@@ -46,8 +46,6 @@ endfunction()
 function(fathom_compile_tests target header)
   fathom_reuse_header(${target} ${header})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  # The C library first: Oniguruma's has functions of the same names, regcomp and regexec, with other flags, and GoogleTest calls them.
-  target_link_options(${target} PRIVATE LINKER:--push-state,--no-as-needed -l:libc.so.6 LINKER:--pop-state)
 endfunction()
 
 function(fathom_room_tests name)
