@@ -23,6 +23,7 @@
 #include "base/json_value.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/seconds_since.h"
 #include "base/system_error.h"
 #include "base/writable.h"
 #include "launch/command.h"
@@ -208,7 +209,7 @@ report::ScriptAnswer Phantom::play_placed(const std::vector<std::string>& comman
   launch::Ended ended = launch::run_command(command, variables, awaits, kPatienceAtTheEnd);
   answer.exit_status = ended.status;
   answer.left = std::move(ended.left);
-  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  answer.seconds = seconds_since(start);
   launch::Facts facts = folder.facts();
   answer.devices = std::move(facts.devices);
   answer.unfollowed = std::move(facts.unfollowed);

@@ -26,6 +26,7 @@
 #include "base/json_value.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/seconds_since.h"
 #include "base/system_error.h"
 #include "ledger/out_of_memory.h"
 #include "plan/advice/remedies.h"
@@ -121,10 +122,6 @@ void record_failure(const Invocation& invocation, const arch::Run& run, const pl
                      RunEnd{seconds, std::nullopt, message.substr(0, message.find('\n'))});
   } catch (const std::exception&) {
   }
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // The config as the user has given it: another machine, which goes on or evaluates, chooses kernels for itself.

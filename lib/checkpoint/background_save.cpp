@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/seconds_since.h"
 #include "base/system_error.h"
 
 namespace fathom::checkpoint {
@@ -45,7 +46,7 @@ void BackgroundSave::start(Write write) {
     const auto promise = std::move(read);
     Finished finished;
     finished.folder = own_write([&] { promise->set_value(); });
-    finished.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    finished.seconds = seconds_since(begin);
     return finished;
   });
 }

@@ -9,7 +9,7 @@
 
 namespace fathom::footprint {
 
-// Of whose adapters and casts experts have the same.
+// What layers of experts say of their adapters and casts, too.
 inline constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
 inline constexpr auto kCopy = memory::Component::kFunctionality;  // of a weight that is cast or dequantized
 

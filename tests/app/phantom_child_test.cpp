@@ -15,8 +15,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr std::chrono::minutes kPatience{2};
-// A child with these outlives every question (allocator_settings_test.cpp tells of the others).
-constexpr const char* kFixedSegments = "PYTORCH_ALLOC_CONF=expandable_segments:False ";
 
 class PhantomChild : public ProgramTest {
  protected:

@@ -418,9 +418,6 @@ INSTANTIATE_TEST_SUITE_P(Listed, PhantomGpuOfTheList, ::testing::ValuesIn(listed
 
 // ---- traces ----
 
-// Segments whose addresses matter.
-constexpr const char* kSegmentsStay = "PYTORCH_ALLOC_CONF=expandable_segments:False ";
-
 class PhantomTrace : public PhantomTrain {
  protected:
   // The events without addresses; those of segments apart.
@@ -448,13 +445,13 @@ class PhantomTrace : public PhantomTrain {
 // the addresses of another run are handed out again, its segments are the same too, and so are allocated and reserved.
 TEST_F(PhantomTrace, IsReplayedWithTheAddressesOfAnotherRun) {
   write_run(1);
-  const Trace plain = play("plain", "", kSegmentsStay);
+  const Trace plain = play("plain", "", kFixedSegments);
   EXPECT_GT(std::count(plain.blocks.begin(), plain.blocks.end(), '\n'), 5000);
-  const Trace placed = play("placed", "--placement 5", kSegmentsStay);
+  const Trace placed = play("placed", "--placement 5", kFixedSegments);
   const Json measured = memory();
   EXPECT_EQ(placed.blocks, plain.blocks);
   EXPECT_NE(placed.addresses, plain.addresses);
-  const Trace replayed = play("replayed", "--segments " + (folder_ / "placed").string(), kSegmentsStay);
+  const Trace replayed = play("replayed", "--segments " + (folder_ / "placed").string(), kFixedSegments);
   EXPECT_EQ(replayed.blocks, placed.blocks);
   EXPECT_EQ(replayed.segments, placed.segments);
   for (const char* figure : {"allocated", "reserved"}) {
@@ -474,10 +471,11 @@ TEST_F(PhantomTrace, IsTheSameInEveryProcess) {
 
 TEST_F(PhantomTrace, RefusesTheSegmentsOfAnotherConfig) {
   write_run(1);
-  play("small", "", kSegmentsStay);
+  play("small", "", kFixedSegments);
   std::filesystem::remove_all(folder_ / "out");
-  const Outcome outcome = run(
-      "train run.yaml --phantom-gpu H100 per_device_train_batch_size=10 max_length=60 --segments small", kSegmentsStay);
+  const Outcome outcome =
+      run("train run.yaml --phantom-gpu H100 per_device_train_batch_size=10 max_length=60 --segments small",
+          kFixedSegments);
   EXPECT_EQ(outcome.status, 3);
   EXPECT_THAT(outcome.errors, HasSubstr("phantom: "));
 }

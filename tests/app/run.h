@@ -23,6 +23,10 @@ struct Outcome {
   double seconds = 0;
 };
 
+// Segments whose addresses matter; and a child with these outlives every question (allocator_settings_test.cpp tells of
+// the others). Before a command.
+inline constexpr const char* kFixedSegments = "PYTORCH_ALLOC_CONF=expandable_segments:False ";
+
 // A folder of its own for each test, where commands run too.
 class ProgramTest : public ::testing::Test {
  protected:

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "tests/arch/refusal_of_config.h"
 
 namespace fathom::arch {
 namespace {
@@ -32,15 +33,6 @@ Json with(const char* key, const char* value) {
   Json config = new_spelling();
   config[key] = parse_json(value, "value");
   return config;
-}
-
-std::string refusal(const Json& config) {
-  try {
-    parse_architecture(config, "config.json");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 TEST(Architecture, ReadsTheNewSpelling) {
@@ -82,7 +74,7 @@ TEST(Architecture, ReadsTheOldSpellingAndItsDefaults) {
 }
 
 TEST(Architecture, RefusesByKeyWhatTheDecoderCannotExpress) {
-  EXPECT_EQ(refusal(new_spelling()), "");
+  EXPECT_EQ(refusal_of_config(new_spelling()), "");
   const std::vector<std::pair<const char*, const char*>> refused = {
       {"architectures", R"(["GPT2LMHeadModel"])"},
       {"architectures", R"(["LlamaForCausalLM", "MistralForCausalLM"])"},
@@ -132,17 +124,17 @@ TEST(Architecture, RefusesByKeyWhatTheDecoderCannotExpress) {
   for (const auto& [key, value] : refused) {
     std::string message;
     try {
-      message = refusal(with(key, value));
+      message = refusal_of_config(with(key, value));
     } catch (const std::exception& error) {
       message = error.what();
     }
     EXPECT_THAT(message, HasSubstr(key)) << value;
     EXPECT_THAT(message, HasSubstr("config.json")) << value;
   }
-  EXPECT_NE(refusal(parse_json("[]", "x")), "");
+  EXPECT_NE(refusal_of_config(parse_json("[]", "x")), "");
   Json no_head_dim = with("hidden_size", "33");
   no_head_dim.erase("head_dim");
-  EXPECT_THAT(refusal(no_head_dim), HasSubstr("num_attention_heads"));
+  EXPECT_THAT(refusal_of_config(no_head_dim), HasSubstr("num_attention_heads"));
 }
 
 // What T5's config.json says at least, and more.
@@ -200,7 +192,7 @@ TEST(T5, ReadsTheOtherNamesOfItsKeys) {
                                    {"num_heads", "num_attention_heads"},
                                    {"d_kv", "head_dim"},
                                    {"num_layers", "num_hidden_layers"}}) {
-    EXPECT_THAT(refusal(t5_with("{\"" + std::string(key) + "\": 6, \"" + other + "\": 3}")),
+    EXPECT_THAT(refusal_of_config(t5_with("{\"" + std::string(key) + "\": 6, \"" + other + "\": 3}")),
                 HasSubstr("config.json: " + std::string(other) + ": 3 is not what " + key + " says"));
   }
 }
@@ -242,7 +234,7 @@ TEST(T5, ReadsTokenIdsOverItsDefaults) {
 }
 
 TEST(T5, RefusesByKeyWhatItsModelCannotExpress) {
-  EXPECT_EQ(refusal(t5_with("{}")), "");
+  EXPECT_EQ(refusal_of_config(t5_with("{}")), "");
   const std::vector<std::pair<const char*, const char*>> refused = {
       {"model_type", R"("llama")"},
       {"is_encoder_decoder", "false"},
@@ -269,19 +261,20 @@ TEST(T5, RefusesByKeyWhatItsModelCannotExpress) {
       {"scale_decoder_outputs", R"("no")"},
   };
   for (const auto& [key, value] : refused) {
-    const std::string message = refusal(t5_with(std::string("{\"") + key + "\": " + value + "}"));
+    const std::string message = refusal_of_config(t5_with(std::string("{\"") + key + "\": " + value + "}"));
     EXPECT_THAT(message, HasSubstr(std::string("config.json: ") + key)) << value;
   }
-  EXPECT_THAT(refusal(t5_with(R"({"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu"})")),
+  EXPECT_THAT(refusal_of_config(t5_with(R"({"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu"})")),
               HasSubstr("dense_act_fn: \"gelu\" is not what feed_forward_proj says"));
-  EXPECT_EQ(refusal(t5_with(R"({"relative_attention_num_buckets": 4, "relative_attention_max_distance": 3})")), "");
+  EXPECT_EQ(
+      refusal_of_config(t5_with(R"({"relative_attention_num_buckets": 4, "relative_attention_max_distance": 3})")), "");
 }
 
 TEST(Architecture, RefusesSizesWhoseProductOverflows) {
   Json config = with("hidden_size", "2147483648");
   config["vocab_size"] = 2147483648;
   config["intermediate_size"] = 2147483648;
-  EXPECT_NE(refusal(config), "");
+  EXPECT_NE(refusal_of_config(config), "");
 }
 
 TEST(Architecture, ListsParametersInTheOrderOfTheForwardPass) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "tests/arch/refusal_of_config.h"
 
 namespace fathom::arch {
 namespace {
@@ -22,15 +23,6 @@ Json mixtral() { return config_of("MixtralForCausalLM", "mixtral"); }
 Json olmoe() { return config_of("OlmoeForCausalLM", "olmoe"); }
 
 Architecture read_experts(const Json& config) { return parse_architecture(config, "config.json"); }
-
-std::string refusal_of_experts(const Json& config) {
-  try {
-    read_experts(config);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(ReadExperts, TakesTransformersDefaults) {
   EXPECT_EQ(*read_experts(qwen3_moe()).experts(), (Experts{128, 8, false}));
@@ -53,7 +45,7 @@ TEST(ReadExperts, TakesEitherNameOfTheirNumber) {
   Json both = olmoe();
   both["num_experts"] = 9;
   both["num_local_experts"] = 10;
-  EXPECT_THAT(refusal_of_experts(both), HasSubstr("num_experts: differs from num_local_experts"));
+  EXPECT_THAT(refusal_of_config(both), HasSubstr("num_experts: differs from num_local_experts"));
 }
 
 TEST(ReadExperts, KnowsWhichLayersHaveNone) {
@@ -86,9 +78,9 @@ TEST(ReadExperts, RefusesOtherRoutersByName) {
                                                                             {"clip_qkv", 8.0}}) {
     Json config = qwen3_moe();
     config[key] = value;
-    EXPECT_THAT(refusal_of_experts(config), HasSubstr(std::string("config.json: ") + key + ": ")) << key;
+    EXPECT_THAT(refusal_of_config(config), HasSubstr(std::string("config.json: ") + key + ": ")) << key;
   }
-  EXPECT_THAT(refusal_of_experts({{"architectures", {"DeepseekV3ForCausalLM"}}, {"model_type", "deepseek_v3"}}),
+  EXPECT_THAT(refusal_of_config({{"architectures", {"DeepseekV3ForCausalLM"}}, {"model_type", "deepseek_v3"}}),
               HasSubstr("architectures: "));
 }
 
@@ -96,14 +88,13 @@ TEST(ReadExperts, RefusesWhatCannotBe) {
   Json config = qwen3_moe();
   config["num_experts"] = 3;
   config["num_experts_per_tok"] = 4;
-  EXPECT_THAT(refusal_of_experts(config),
-              HasSubstr("num_experts_per_tok: 4 is more than the 3 experts that there are"));
+  EXPECT_THAT(refusal_of_config(config), HasSubstr("num_experts_per_tok: 4 is more than the 3 experts that there are"));
   Json dense = config_of("LlamaForCausalLM", "llama");
   dense["num_local_experts"] = 4;
-  EXPECT_THAT(refusal_of_experts(dense), HasSubstr("num_local_experts: not supported: 4"));
+  EXPECT_THAT(refusal_of_config(dense), HasSubstr("num_local_experts: not supported: 4"));
   Json quantized = mixtral();
   quantized["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
-  EXPECT_THAT(refusal_of_experts(quantized),
+  EXPECT_THAT(refusal_of_config(quantized),
               HasSubstr("quantization_config: MixtralForCausalLM has experts, and is read in floating point alone"));
 }
 
