@@ -148,15 +148,13 @@ struct Opened {
 Opened open(const Train& invocation, const Session& session) {
   Opened opened;
   if (session.placement.is_first()) refuse_taken_folder(invocation.config, invocation.phantom_gpu.has_value());
+  dist::Group* const group = session.group.get();
+  if (group != nullptr) require_same_config(*group, invocation.config);
   opened.inputs = train::open_inputs(invocation.config);
   opened.config = invocation.config;
   if (invocation.phantom_gpu) opened.config.early_stopping_patience = 0;
-  dist::Group* const group = session.group.get();
   std::optional<train::RanksThatRead> ranks;
-  if (group != nullptr) {
-    require_same_config(*group, invocation.config);
-    ranks.emplace(*group);
-  }
+  if (group != nullptr) ranks.emplace(*group);
   weights::Readers* const readers = ranks ? &*ranks : nullptr;
   opened.resume = invocation.own_accumulation
                       ? train::find_resume(opened.config, opened.inputs, session.phantom, readers)

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/to_yaml.h"
+#include "base/json_value.h"
+#include "config/settings.h"
 
 namespace fathom::app {
 namespace {
@@ -37,7 +38,17 @@ void require_same_devices(const Session& session) {
 }
 
 void require_same_config(dist::Group& group, const config::RunConfig& config) {
-  require_same(group, config::to_yaml(config), "another config");
+  const Json mine = config::settings_of(config);
+  const std::vector<std::string> all = group.gather(mine.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const auto rank = odd_one(all);
+  if (!rank) return;
+  const auto of = [&](size_t each) {
+    const Json settings = Json::parse(all[each], nullptr, /*allow_exceptions=*/false);
+    return settings.is_object() ? settings.get<config::Settings>() : config::Settings();  // of an earlier version: text
+  };
+  throw Error("rank " + std::to_string(*rank) + " has another config than rank 0: " +
+                  config::in_words(config::differences(of(*rank), of(0)), "rank 0:"),
+              "all processes must read the same settings");
 }
 
 void require_same_run(dist::Group& group, const schedule::RunInputs& inputs,

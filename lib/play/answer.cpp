@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/json_value.h"
 #include "base/seconds_since.h"
-#include "config/load.h"
 #include "phantom_gpu/gpu.h"
 #include "play/dry_run.h"
 #include "play/make_plan.h"
@@ -38,8 +37,7 @@ void PhantomGpuPlayer::start_over() {
 plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question) {
   phantom_gpu::pretend(question.memory_bytes, question.taken_bytes, question.placement);
   start_over();
-  const config::RunConfig config =
-      config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
+  const config::RunConfig& config = question.config;
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
   const arch::Run run = arch::resolve(config, arch::with_added_tokens(architecture_, question.added_tokens));
   plan::PhantomAnswer answer;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json_reason.h"
 #include "base/json_value.h"
+#include "config/settings.h"
 #include "memory/memory_json.h"
 
 namespace fathom::plan {
@@ -144,7 +145,7 @@ Detail detail_of(const std::string& name) {
 }  // namespace
 
 Json to_json(const PhantomQuestion& question) {
-  return {{"config", question.config},
+  return {{"config", config::settings_of(question.config)},
           {"added_tokens", question.added_tokens},
           {"memory_bytes", question.memory_bytes},
           {"taken_bytes", question.taken_bytes},
@@ -158,7 +159,8 @@ Json to_json(const PhantomQuestion& question) {
 
 PhantomQuestion question_from_json(const Json& value) try {
   PhantomQuestion question;
-  question.config = value.at("config").get<std::string>();
+  question.config =
+      config::config_of(value.at("config").get<config::Settings>(), "the config in the question to a phantom GPU");
   question.added_tokens = value.value("added_tokens", int64_t{0});
   question.memory_bytes = value.at("memory_bytes").get<int64_t>();
   question.taken_bytes = value.value("taken_bytes", int64_t{0});

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "config/devices.h"
+#include "config/run_config.h"
 #include "memory/component.h"
 #include "memory/timeline.h"
 #include "plan/plan.h"
@@ -21,10 +22,10 @@ struct PhantomQuestion {
   int64_t taken_bytes = 0;   // of them, by others: the run may have the rest
   uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
   Detail detail = Detail::kBytes;
-  bool kernels = false;         // instead: what the step that computes most gives the device
-  std::string trace;            // a file for the allocator's events of all that is played; empty: none
-  std::string operator_times;   // the GPU's table as JSON, by which arithmetic is timed; empty: it is not
-  std::string config;           // YAML
+  bool kernels = false;        // instead: what the step that computes most gives the device
+  std::string trace;           // a file for the allocator's events of all that is played; empty: none
+  std::string operator_times;  // the GPU's table as JSON, by which arithmetic is timed; empty: it is not
+  config::RunConfig config;
   int64_t added_tokens = 0;     // as arch::Architecture has them: the child does not open the tokenizer
   schedule::Schedule schedule;  // what is played
 };

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/json_value.h"
 #include "base/seconds_since.h"
-#include "config/to_yaml.h"
 #include "ops/attention/amx_attention.h"
 #include "ops/attention/attention.h"
 #include "ops/scalar_type.h"
@@ -38,18 +37,13 @@ void widen(plan::ByteRange& range, int64_t bytes) {
   range.highest = std::max(range.highest, bytes);
 }
 
-std::string with_budget(config::RunConfig config, int64_t bytes) {
-  config.memory_budget = bytes;
-  return config::to_yaml(config);
-}
-
 // In the first placement.
 plan::PhantomQuestion question_of(const Subject& subject, const GpuRoom& room) {
   plan::PhantomQuestion question;
   question.gpu = room.gpu;
   question.memory_bytes = room.gpu.memory_bytes;
   question.taken_bytes = room.taken_bytes;
-  question.config = config::to_yaml(subject.run.config);
+  question.config = subject.run.config;
   question.added_tokens = subject.run.architecture.added_tokens;
   question.schedule = subject.workload.schedule;
   return question;
@@ -90,11 +84,11 @@ plan::PhantomAnswer ask_within_budget(const Subject& subject, plan::PhantomQuest
   unlimited.memory_bytes = phantom_gpu::kUnlimitedBytes;
   unlimited.taken_bytes = 0;
   if (unlimited.detail == plan::Detail::kArithmetic) unlimited.detail = plan::Detail::kBytes;
-  unlimited.config = with_budget(subject.run.config, 0);
+  unlimited.config.memory_budget = 0;
   answer = ask(unlimited);
   if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
   if (budget > 0 && answer.reserved <= budget) {
-    question.config = with_budget(subject.run.config, budget + kGranuleBytes);
+    question.config.memory_budget = budget + kGranuleBytes;
     plan::PhantomAnswer wider = ask(question);
     bytes.fits = wider.out_of_memory.empty() && wider.reserved <= budget;
     if (bytes.fits) answer = std::move(wider);
@@ -220,7 +214,7 @@ plan::KernelList kernels_on_gpu(const Subject& subject, const GpuRoom& room, con
   question.kernels = true;
   question.memory_bytes = phantom_gpu::kUnlimitedBytes;
   question.taken_bytes = 0;
-  question.config = with_budget(subject.run.config, 0);
+  question.config.memory_budget = 0;
   const plan::PhantomAnswer answer = ask(question);
   if (!answer.kernels) throw Error("the kernels cannot be listed: " + answer.out_of_memory);
   return *answer.kernels;

@@ -5,10 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
-#include <map>
-#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -16,8 +13,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "config/keys.h"
-#include "config/load.h"
-#include "config/value.h"
+#include "config/settings.h"
 #include "optim/schedule.h"
 #include "schedule/base_identity.h"
 #include "schedule/step_order.h"
@@ -28,73 +24,37 @@
 namespace fathom::train {
 namespace {
 
-// Key by value of a config as YAML.
-std::map<std::string, std::string> settings_of(const std::string& yaml) {
-  std::map<std::string, std::string> settings;
-  std::istringstream lines(yaml);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos && line[0] != '#') settings[line.substr(0, colon)] = line.substr(colon + 2);
-  }
-  return settings;
-}
+using Differences = std::vector<config::Difference>;
 
-std::string default_of(const std::string& key) {
-  const config::Key* known = config::find_key(key);
-  return known == nullptr ? "unset" : known->get(config::RunConfig());
-}
-
-struct Difference {
-  std::string key, here, there;
-};
-
-// One that a run does not have, of an earlier version, was as its default. An earlier version may have compared what
-// this one takes.
-std::vector<Difference> differing_settings(const std::string& here, const std::string& there) {
-  std::map<std::string, std::string> ours = settings_of(here), theirs = settings_of(there);
-  for (const auto& [key, value] : theirs) ours.try_emplace(key, default_of(key));
-  std::vector<Difference> differences;
-  for (const auto& [key, value] : ours) {
-    const config::Key* known = config::find_key(key);
-    if (known != nullptr && known->on_resume == config::OnResume::kTaken) continue;
-    const auto other = theirs.find(key);
-    const std::string was = other == theirs.end() ? default_of(key) : other->second;
-    if (value != was) differences.push_back({key, value, was});
-  }
+// Those that a run which goes on does not take by themselves. What an earlier version compared, this one may take.
+Differences differing_settings(const config::Settings& here, const config::Settings& there) {
+  Differences differences = config::differences(here, there);
+  std::erase_if(differences, [](const config::Difference& each) {
+    const config::Key* key = config::find_key(each.key);
+    return key != nullptr && key->on_resume == config::OnResume::kTaken;
+  });
   return differences;
 }
 
+std::string in_words(const Differences& differences) { return config::in_words(differences, "there"); }
+
 // Takes those whose keys say this out of `differences`.
-std::vector<Difference> take_out(config::OnResume on_resume, std::vector<Difference>& differences) {
-  const auto border = std::stable_partition(differences.begin(), differences.end(), [&](const Difference& each) {
-    const config::Key* key = config::find_key(each.key);
-    return key == nullptr || key->on_resume != on_resume;
-  });
-  std::vector<Difference> taken(border, differences.end());
+Differences take_out(config::OnResume on_resume, Differences& differences) {
+  const auto border =
+      std::stable_partition(differences.begin(), differences.end(), [&](const config::Difference& each) {
+        const config::Key* key = config::find_key(each.key);
+        return key == nullptr || key->on_resume != on_resume;
+      });
+  Differences taken(border, differences.end());
   differences.erase(border, differences.end());
   return taken;
 }
 
-// "max_steps: 8 (there 6), seed: 1 (there 2)"
-std::string in_words(const std::vector<Difference>& differences) {
-  std::string text;
-  for (const Difference& each : differences) {
-    text.append(text.empty() ? "" : ", ").append(each.key).append(": ").append(each.here);
-    text.append(" (there ").append(each.there).append(")");
-  }
-  return text;
-}
-
 // The config as it was when the checkpoint was saved, of which only rate keys may differ from the one of now.
-config::RunConfig as_it_was(config::RunConfig config, const std::vector<Difference>& differences) {
-  for (const Difference& each : differences) {
-    config::Value value;
-    value.kind = config::Value::Kind::kScalar;
-    value.text = each.there;
-    if (config::find_key(each.key)->set(config, value)) {
-      throw Error("the checkpoint's settings have " + each.key + ": " + each.there + ", which is no value of it");
-    }
-  }
+config::RunConfig as_it_was(config::RunConfig config, const Differences& differences) {
+  config::Settings former;
+  for (const config::Difference& each : differences) former.emplace(each.key, each.there);
+  config::take(former, "the checkpoint's settings", config);
   return config;
 }
 
@@ -122,7 +82,7 @@ std::string rate_in_words(double rate) {
 
 // What becomes of a run that goes on with other rates than it began with, or for longer. updates: those done.
 void tell_of_other_rates(const checkpoint::Checkpoint& found, int64_t updates, const config::RunConfig& config,
-                         const data::Dataset& dataset, const std::vector<Difference>& differences) {
+                         const data::Dataset& dataset, const Differences& differences) {
   if (differences.empty()) return;
   const config::RunConfig former = as_it_was(config, differences);
   const Rates before(former, dataset), after(config, dataset);
@@ -155,9 +115,9 @@ constexpr const char* kAccumulation = "gradient_accumulation_steps";
 
 // What one process would accumulate for a step of that run.
 int64_t batches_of_step(const RunState& state) {
-  const std::map<std::string, std::string> settings = settings_of(state.config);
-  const auto found = settings.find(kAccumulation);
-  const std::string text = found == settings.end() ? default_of(kAccumulation) : found->second;
+  const auto found = state.config.find(kAccumulation);
+  if (found == state.config.end()) return config::RunConfig().gradient_accumulation_steps;
+  const std::string& text = found->second;
   int64_t batches = 0;
   std::from_chars(text.data(), text.data() + text.size(), batches);
   if (batches > 0) return batches;
@@ -207,9 +167,9 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
                       const schedule::RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
   const RunState state = run_state(found);
-  std::vector<Difference> others = differing_settings(steps_identity(config), state.config);
-  const std::vector<Difference> rates = take_out(config::OnResume::kRate, others);
-  std::vector<Difference> paths;
+  Differences others = differing_settings(steps_identity(config), state.config);
+  const Differences rates = take_out(config::OnResume::kRate, others);
+  Differences paths;
   if (!state.base.empty())
     paths = take_out(config::OnResume::kPath, others);  // else of an earlier version, without fingerprints
   if (others.size() == 1 && others.front().key == kAccumulation) refuse_other_step(found, state, config);
@@ -303,14 +263,14 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const config::RunConfig& c
 
 }  // namespace
 
-std::string steps_identity(config::RunConfig config) {
+config::Settings steps_identity(config::RunConfig config) {
   // Steps are of as many batches, whoever takes them.
   config.gradient_accumulation_steps *= config.num_processes;
   const config::RunConfig plain;
   for (const config::Key& key : config::keys()) {
     if (key.on_resume == config::OnResume::kTaken) key.copy(plain, config);
   }
-  return config::to_yaml(config);
+  return config::settings_of(config);
 }
 
 std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const schedule::RunInputs& inputs,

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "checkpoint/checkpoint.h"
+#include "config/settings.h"
 #include "schedule/inputs.h"
 #include "schedule/schedule.h"
 
@@ -32,7 +32,7 @@ bool continues_in_place(const config::RunConfig& config, const std::optional<che
 schedule::Start start_of(const config::RunConfig& config, const schedule::RunInputs& inputs,
                          const std::optional<checkpoint::Checkpoint>& resume);
 
-// The config as YAML without the keys that decide nothing about the steps.
-std::string steps_identity(config::RunConfig config);
+// The config without the keys that decide nothing about the steps.
+config::Settings steps_identity(config::RunConfig config);
 
 }  // namespace fathom::train

@@ -39,6 +39,19 @@ std::string text_or_none(const Json& state, const char* key) {
   return member(state, key).is_null() ? "" : text_at(state, key);
 }
 
+config::Settings settings_at(const Json& state, const char* key) {
+  const Json& value = member(state, key);
+  config::Settings settings;
+  if (value.is_string()) settings = config::settings_in(value.get<std::string>());  // of an earlier version
+  if (!settings.empty()) return settings;
+  if (!value.is_object()) refuse(key, "an object", value);
+  for (const auto& [name, setting] : value.items()) {
+    if (!setting.is_string()) refuse(name.c_str(), "a text", setting);
+    settings.emplace(name, setting.get<std::string>());
+  }
+  return settings;
+}
+
 int64_t count_or_zero(const Json& state, const char* key) {
   return member(state, key).is_null() ? 0 : count_at(state, key);
 }
@@ -83,7 +96,7 @@ ObserverState observer_of(const Json& json) {
 
 RunState run_state_from_json(const Json& json) {
   RunState state;
-  state.config = text_at(json, "config");
+  state.config = settings_at(json, "config");
   state.base = text_or_none(json, "base");
   state.data = text_at(json, "data");
   state.validation = text_or_none(json, "validation");

@@ -9,6 +9,7 @@
 
 #include "base/json_value.h"
 #include "checkpoint/checkpoint.h"
+#include "config/settings.h"
 #include "data/batch.h"
 #include "optim/loss_scale.h"
 #include "train/best.h"
@@ -39,12 +40,12 @@ struct Counters {
 using ObserverState = std::map<std::string, int64_t>;
 
 struct RunState {
-  std::string config;      // steps_identity
-  std::string base;        // base_identity; empty: of an earlier version, which had none
-  std::string data;        // the training data's fingerprint
-  std::string validation;  // likewise; empty as `base`
-  std::string reference;   // the digest of its file (reference.h); empty: the objective asks for none
-  std::string date;        // of the run (run_date.h)
+  config::Settings config;  // steps_identity
+  std::string base;         // base_identity; empty: of an earlier version, which had none
+  std::string data;         // the training data's fingerprint
+  std::string validation;   // likewise; empty as `base`
+  std::string reference;    // the digest of its file (reference.h); empty: the objective asks for none
+  std::string date;         // of the run (run_date.h)
   Counters counters;
   int64_t optimizer_steps = 0;  // those that were not skipped
   data::Position position;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "config/settings.h"
 #include "phantom_gpu/child.h"
 #include "tests/app/run.h"
 
@@ -55,8 +56,9 @@ class AllocatorSettingsTest : public ProgramTest {
   static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array(), 0}; }
   Json ask(phantom_gpu::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "",
            int64_t taken_bytes = 0) const {
-    return child.ask({{"config", "model_name_or_path: " + (folder_ / "model").string() +
-                                     "\nrandom_init: true\nbf16: true\n" + setting},
+    const std::string model = (folder_ / "model").string();
+    const std::string config = "model_name_or_path: " + model + "\nrandom_init: true\nbf16: true\n";
+    return child.ask({{"config", config::settings_in(config + setting)},
                       {"memory_bytes", memory_bytes},
                       {"taken_bytes", taken_bytes},
                       {"placement", 0},

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "config/settings.h"
 #include "phantom_gpu/child.h"
 #include "phantom_gpu/gpu.h"
 #include "tests/app/run.h"
@@ -35,7 +36,8 @@ class PhantomChild : public ProgramTest {
   static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array(), 0}; }
   Json question(const std::string& settings = "", int64_t rows = 4, int64_t length = 192) const {
     const Json micro_batch = batch(rows, length);
-    return {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n" + settings},
+    const std::string config = "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n";
+    return {{"config", config::settings_in(config + settings)},
             {"memory_bytes", int64_t{80} << 30},
             {"placement", 0},
             {"detail", "bytes"},
@@ -134,9 +136,9 @@ TEST_F(PhantomChild, TellsTheSameWhateverItLeavesOut) {
     phantom_gpu::Child child = start(settings);
     const Json micro_batch = batch(1, 64);
     Json subject = question();
-    subject["config"] = "model_name_or_path: " FATHOM_SOURCE_DIR
-                        "/configs/models/smollm2-135m\nrandom_init: true\n"
-                        "dtype: bfloat16\noptim: adamw_8bit\nmaster_weights: stochastic\n";
+    subject["config"] = config::settings_in("model_name_or_path: " FATHOM_SOURCE_DIR
+                                            "/configs/models/smollm2-135m\nrandom_init: true\n"
+                                            "dtype: bfloat16\noptim: adamw_8bit\nmaster_weights: stochastic\n");
     subject["schedule"]["steps"] = Json::array({Json(8, micro_batch)});
     Json all = ask(child, changed(subject, {{"detail", "timeline"}}));
     Json some = ask(child, changed(subject, {{"detail", "arithmetic"}}));
@@ -165,7 +167,7 @@ TEST_F(PhantomChild, SaysWhyAQuestionHasNoAnswer) {
   EXPECT_THAT(error(Json::object()), HasSubstr("another form than expected"));
   EXPECT_THAT(error(question("lora_r: many\n")), HasSubstr("lora_r"));
   EXPECT_THAT(error(changed(question(), {{"memory_bytes", 0}})), HasSubstr("0 bytes of memory"));
-  EXPECT_THAT(error(changed(question(), {{"config", "model_name_or_path: nowhere\n"}})), HasSubstr("nowhere"));
+  EXPECT_THAT(error(changed(question(), {{"config", {{"model_name_or_path", "nowhere"}}}})), HasSubstr("nowhere"));
   EXPECT_TRUE(ask(child, question()).contains("memory"));
 }
 

@@ -7,6 +7,7 @@
 
 #include "config/keys.h"
 #include "config/load.h"
+#include "config/settings.h"
 #include "config/text.h"
 
 namespace fathom::config {
@@ -119,6 +120,8 @@ RC_GTEST_PROP(ToYaml, ReadsBackToTheSameValue, ()) {
   const std::string yaml = to_yaml(run);
   RC_LOG(yaml);
   RC_ASSERT(parse_config(yaml, "config.yaml", {}) == run);
+  RC_ASSERT(settings_in(yaml) == settings_of(run));
+  RC_ASSERT(config_of(settings_of(run), "settings") == run);
 }
 
 // One path as it stands, unless it looks like a list.

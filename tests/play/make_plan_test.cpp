@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_value.h"
-#include "config/load.h"
 #include "phantom_gpu/gpu.h"
 #include "plan/fit.h"
 #include "play/dry_run.h"
@@ -55,8 +54,7 @@ class PlanGpu : public ::testing::Test {
       answer.allocated = answer.reserved - 100;
       answer.memory.peak = 500;
       if (answer.reserved > question.memory_bytes - question.taken_bytes) answer.out_of_memory = "CUDA out of memory";
-      const int64_t limit =
-          config::parse_config(question.config, "question", {}, config::Purpose::kEstimate).memory_budget;
+      const int64_t limit = question.config.memory_budget;
       if (limit > 0 && answer.reserved + held_twice_ > limit) answer.out_of_memory = "CUDA out of memory";
       return answer;
     });
@@ -186,7 +184,8 @@ TEST_F(PlanGpu, BoundsWhatRepresentativesReserved) {
 
 TEST(Exchange, CarriesQuestionsAndAnswers) {
   plan::PhantomQuestion question;
-  question.config = "method: lora\n";
+  question.config.method = config::Method::kLora;
+  question.config.model_name_or_path = "a: model";
   question.memory_bytes = int64_t{80} << 30;
   question.placement = 7;
   question.detail = plan::Detail::kTimeline;
@@ -198,9 +197,15 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   question.operator_times = "{}";
   const Json said = to_json(question);
   EXPECT_EQ(to_json(plan::question_from_json(said)), said);
+  EXPECT_EQ(plan::question_from_json(said).config, question.config);
   EXPECT_EQ(plan::question_from_json(said).schedule, question.schedule);
   EXPECT_EQ(plan::question_from_json(said).trace, "events");
   EXPECT_EQ(plan::question_from_json(said).operator_times, "{}");
+  Json wrong = said;
+  wrong["config"]["method"] = "lara";
+  EXPECT_THROW(plan::question_from_json(wrong), Error);
+  wrong["config"] = "method: lora";
+  EXPECT_THROW(plan::question_from_json(wrong), Error);
   question.schedule.events.push_back(2);
   EXPECT_THROW(plan::question_from_json(to_json(question)), Error);
   EXPECT_THROW(plan::question_from_json(Json::object()), Error);

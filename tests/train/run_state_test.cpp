@@ -90,6 +90,22 @@ TEST_F(RunStateTest, OfEarlierVersionsIsTaken) {
   EXPECT_EQ(refusal(state), "");
 }
 
+// They had the config as YAML.
+TEST_F(RunStateTest, OfEarlierVersionsHasTheSameSettings) {
+  Json state = saved();
+  const config::Settings settings = run_state_from_json(state).config;
+  EXPECT_THAT(settings, ::testing::Contains(::testing::Key("learning_rate")));
+  std::string yaml = "# model\n";
+  for (const auto& [key, value] : settings) yaml.append(key).append(": ").append(value).append("\n");
+  state["config"] = yaml;
+  EXPECT_EQ(run_state_from_json(state).config, settings);
+  state["config"] = "gradient_accumulation_steps: 400000\n";  // of several processes: more than the key takes
+  EXPECT_THAT(run_state_from_json(state).config,
+              ::testing::ElementsAre(::testing::Pair("gradient_accumulation_steps", "400000")));
+  state["config"] = {{"learning_rate", 1}};
+  EXPECT_THAT(refusal(state), HasSubstr("learning_rate: expected a text, got 1"));
+}
+
 TEST_F(RunStateTest, OfAnotherStepIsRefusedBeforeTheRunIsPlanned) {
   config::RunConfig config = this->config("run");
   EXPECT_THROW(run(config, 4), testing::Stop);
