@@ -50,7 +50,7 @@ model::ModelOptions options_for_use(const ModelUse& invocation, const arch::Run&
   model::ModelOptions options = train::model_options(run, placement);
   if (invocation.activations != "int8") return options;
   if (!options.parameters.base_scheme) options.parameters.base_scheme = quant::Scheme::kInt8;
-  if (*options.parameters.base_scheme != quant::Scheme::kInt8) {
+  if (!quant::is_int8(*options.parameters.base_scheme)) {
     throw UsageError("--activations int8 multiplies by weights in INT8, but these are in " +
                          std::string(quant::name_of(*options.parameters.base_scheme)),
                      "leave --activations out, or take the folder before it was quantized");

@@ -15,7 +15,7 @@ std::optional<quant::Scheme> scheme_of_settings(const config::RunConfig& run) {
   const bool doubly = run.load_in_4bit && run.bnb_4bit_use_double_quant;
   for (const quant::SchemeRow& row : quant::schemes()) {
     const bool asked = row.load_in != nullptr && run.*row.load_in;
-    if (asked && doubly == (row.scheme == quant::Scheme::kNf4DoubleQuant)) return row.scheme;
+    if (asked && doubly == quant::has_double_scales(row.scheme)) return row.scheme;
   }
   return std::nullopt;
 }

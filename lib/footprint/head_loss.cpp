@@ -8,6 +8,28 @@
 #include "footprint/loss_chunk.h"
 
 namespace fathom::footprint {
+namespace {
+
+// A score in so many bytes for each token of the vocabulary, of a chunk of rows.
+Bytes scores_of(const char* name, const char* source, int64_t chunk, const HeadSizes& sizes, int64_t bytes) {
+  return {name, source, {{chunk, "rows"}, {sizes.vocabulary, ""}, {bytes, "bytes"}}};
+}
+
+Product head_in(const HeadSizes& sizes, int64_t bytes) {
+  return {{sizes.vocabulary, "tokens of the vocabulary"}, {sizes.width, ""}, {bytes, "bytes"}};
+}
+
+Bytes cast_of_head(const HeadSizes& sizes, int64_t bytes) {
+  return {"autocast's copy of the head", kAutocastSource, head_in(sizes, bytes), memory::Component::kFunctionality};
+}
+
+// What a CPU's product takes where the chunks' gradients are summed in FP32.
+Bytes rows_of_gradient(const HeadSizes& sizes, int64_t bytes, const char* source) {
+  const int64_t rows = head_gradient_rows(sizes.vocabulary, sizes.width, bytes);
+  return {"rows of the head's gradient", source, {{rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}};
+}
+
+}  // namespace
 
 Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
   constexpr const char* kLogits =
@@ -21,29 +43,20 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
   const Bytes input = {"input of the head, which becomes its gradient",
                        kLoss,
                        {{sizes.rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}};
-  Tensors loss = {{"logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}}};
-  if (sizes.capped && sizes.gradients) {
-    loss.push_back({"tanh of logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}});
-  }
+  Tensors loss = {scores_of("logits", kLogits, chunk, sizes, bytes)};
+  if (sizes.capped && sizes.gradients) loss.push_back(scores_of("tanh of logits", kLogits, chunk, sizes, bytes));
   if (!sizes.gradients) loss.push_back(input);
-  if (casts) {
-    loss.push_back({"autocast's copy of the head",
-                    kAutocastSource,
-                    {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {bytes, "bytes"}},
-                    memory::Component::kFunctionality});
-  }
+  if (casts) loss.push_back(cast_of_head(sizes, bytes));
   const bool sums_wider = bytes == 2 && (step.stored_bytes == 4 || chunk < sizes.rows);
   Tensors rounded;  // the sum of several chunks, in FP32 until their end
   if (sizes.trained && sums_wider && step.stored_bytes == 2) {
-    rounded.push_back(
-        {"sum for the head's gradient", kLoss, {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {4, "bytes"}}});
+    rounded.push_back({"sum for the head's gradient", kLoss, head_in(sizes, 4)});
     loss.push_back(rounded.front());
   }
   if (step.cuda && !step.own_kernels && bytes == 2) {
-    loss.push_back({"scores in FP32", kLogits, {{chunk, "rows"}, {all, ""}, {4, "bytes"}}});
+    loss.push_back(scores_of("scores in FP32", kLogits, chunk, sizes, 4));
   } else if (!step.cuda && sizes.trained && sums_wider && chunk > 0) {
-    const int64_t rows = head_gradient_rows(all, sizes.width, bytes);
-    loss.push_back({"rows of the head's gradient", kLoss, {{rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}});
+    loss.push_back(rows_of_gradient(sizes, bytes, kLoss));
   }
   Footprint footprint;
   if (sizes.gradients) footprint.kept = {input};
@@ -80,37 +93,31 @@ Footprint logprobs_footprint(const StepSizes& step, const HeadSizes& sizes, int6
                               kLogits,
                               {{3, "of"}, {sizes.rows, "rows"}, {4, "bytes"}}};
   const Bytes of_tokens = {"log-probabilities, in their places", kLogits, {{step.tokens, "tokens"}, {4, "bytes"}}};
-  const Bytes copy = {"autocast's copy of the head",
-                      kAutocastSource,
-                      {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {bytes, "bytes"}},
-                      memory::Component::kFunctionality};
-  Tensors loss = {{"logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}}};
+  Tensors loss = {scores_of("logits", kLogits, chunk, sizes, bytes)};
   if (step.cuda && !step.own_kernels && bytes == 2) {
-    loss.push_back({"scores in FP32", kLogits, {{chunk, "rows"}, {all, ""}, {4, "bytes"}}});
+    loss.push_back(scores_of("scores in FP32", kLogits, chunk, sizes, 4));
   }
   Tensors backward = loss;
   loss.push_back(of_rows);
   backward.push_back(of_gradients);
-  if (sizes.capped) backward.push_back({"tanh of logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}});
+  if (sizes.capped) backward.push_back(scores_of("tanh of logits", kLogits, chunk, sizes, bytes));
   if (sizes.input_needs_gradient) backward.push_back(of_input);
   const bool sums_wider = bytes == 2 && (step.stored_bytes == 4 || chunk < sizes.rows);
   Tensors rounded;  // the sum of several chunks, once the last logits are gone
   if (sizes.trained && sums_wider && step.stored_bytes == 2) {
-    rounded.push_back(
-        {"sum for the head's gradient", kLogits, {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {4, "bytes"}}});
+    rounded.push_back({"sum for the head's gradient", kLogits, head_in(sizes, 4)});
     backward.push_back(rounded.front());
     rounded.push_back(of_gradients);
     if (sizes.input_needs_gradient) rounded.push_back(of_input);
   }
   if (!step.cuda && sizes.trained && sums_wider && chunk > 0) {
-    const int64_t part = head_gradient_rows(all, sizes.width, bytes);
-    backward.push_back({"rows of the head's gradient", kLogits, {{part, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}});
+    backward.push_back(rows_of_gradient(sizes, bytes, kLogits));
   }
   Footprint footprint;
   if (sizes.gradients) footprint.kept = {input, {"of sequences", kKept, {{sequences, "sequences"}, {16, "bytes"}}}};
-  if (sizes.gradients && casts) footprint.kept.push_back(copy);
+  if (sizes.gradients && casts) footprint.kept.push_back(cast_of_head(sizes, bytes));
   if (!sizes.gradients) loss.push_back(input);
-  if (!sizes.gradients && casts) loss.push_back(copy);
+  if (!sizes.gradients && casts) loss.push_back(cast_of_head(sizes, bytes));
   footprint.forward = {std::move(loss), {of_rows, of_tokens}};
   const int64_t weights = value_of({{all, ""}, {sizes.width, ""}});
   const int64_t scores = value_of({{sizes.rows, ""}, {all, ""}, {bytes, ""}});

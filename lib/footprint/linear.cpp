@@ -27,7 +27,7 @@ Bytes wide_input_of(const StepSizes& step, const LinearSizes& sizes) {
 }
 
 bool multiplies_in_fp8(const StepSizes& step, const LinearSizes& sizes) {
-  return step.fp8_products && (sizes.trained || sizes.codes == quant::Scheme::kFp8);
+  return step.fp8_products && (sizes.trained || (sizes.codes && quant::is_fp8(*sizes.codes)));
 }
 
 // What a product needs of a weight that is not there as it is: a copy in the type of products, and by ATen's operators
@@ -148,10 +148,8 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (sizes.adapted) {
     footprint.kept.push_back(inner);
     if (step.adapter_bytes == 2 && !step.adapters_stay_cast) {
-      footprint.kept.push_back({"autocast's copies of adapters",
-                                kAutocastSource,
-                                {{step.rank, ""}, {sizes.in + sizes.out, ""}, {step.adapter_bytes, "bytes"}},
-                                kCopy});
+      const Product casts = {{step.rank, ""}, {sizes.in + sizes.out, ""}, {step.adapter_bytes, "bytes"}};
+      footprint.kept.push_back({"autocast's copies of adapters", kAutocastSource, casts, kCopy});
     }
     if (step.dropout) footprint.kept.push_back(mask);
   }

@@ -161,13 +161,13 @@ FolderFormat parse_compressed_tensors(const Section& config) {
 }
 
 Json bitsandbytes_config(Scheme scheme) {
-  const bool in_8_bits = scheme == Scheme::kInt8;
+  const bool in_8_bits = is_int8(scheme);
   return {{"_load_in_4bit", !in_8_bits},
           {"_load_in_8bit", in_8_bits},
           {"bnb_4bit_compute_dtype", "float32"},
           {"bnb_4bit_quant_storage", "uint8"},
           {"bnb_4bit_quant_type", in_8_bits ? "fp4" : "nf4"},
-          {"bnb_4bit_use_double_quant", scheme == Scheme::kNf4DoubleQuant},
+          {"bnb_4bit_use_double_quant", has_double_scales(scheme)},
           {"llm_int8_enable_fp32_cpu_offload", false},
           {"llm_int8_has_fp16_weight", false},
           {"llm_int8_skip_modules", nullptr},
@@ -178,7 +178,7 @@ Json bitsandbytes_config(Scheme scheme) {
 }
 
 Json compressed_tensors_config(Scheme scheme) {
-  const bool floating = scheme == Scheme::kFp8;
+  const bool floating = is_fp8(scheme);
   const Json weights = {{"num_bits", floating ? 8 : 4},
                         {"type", floating ? "float" : "int"},
                         {"symmetric", true},

@@ -23,12 +23,12 @@ std::string module_of(const std::string& weight) { return weight.substr(0, weigh
 
 std::vector<StoredTensor> bitsandbytes_tensors(Scheme scheme, const std::string& name, int64_t rows, int64_t columns) {
   const Layout layout = layout_of(scheme, rows, columns);
-  if (scheme == Scheme::kInt8) {
+  if (is_int8(scheme)) {
     return {{name, DType::kI8, {rows, columns}},
             {module_of(name) + ".SCB", DType::kF32, {rows}},
             {module_of(name) + ".weight_format", DType::kU8, {}}};
   }
-  const bool doubly = scheme == Scheme::kNf4DoubleQuant;
+  const bool doubly = has_double_scales(scheme);
   std::vector<StoredTensor> tensors = {
       {name, DType::kU8, {layout.code_bytes, 1}},
       {name + ".absmax", doubly ? DType::kU8 : DType::kF32, {layout.scales}},
@@ -44,7 +44,7 @@ std::vector<StoredTensor> bitsandbytes_tensors(Scheme scheme, const std::string&
 std::vector<StoredTensor> compressed_tensors(Scheme scheme, const std::string& name, int64_t rows, int64_t columns) {
   const Layout layout = layout_of(scheme, rows, columns);
   if (has_row_scales(scheme)) {
-    return {{name, scheme == Scheme::kFp8 ? DType::kF8E4M3 : DType::kI8, {rows, columns}},
+    return {{name, is_fp8(scheme) ? DType::kF8E4M3 : DType::kI8, {rows, columns}},
             {name + "_scale", DType::kF32, {rows, 1}}};
   }
   constexpr int64_t kCodesPerWord = 8;  // groups are multiples of it
@@ -92,13 +92,13 @@ struct Content {
 // They come in the order of tensors_of_matrix.
 std::vector<Content> contents_of(const MatrixBytes& matrix, DType dtype) {
   const Content codes = {matrix.codes, {}}, scales = {matrix.scales, {}};
-  if (matrix.scheme == Scheme::kInt8) {
+  if (is_int8(matrix.scheme)) {
     constexpr char kRowMajor = 0;
     return {codes,
             {nullptr, magnitudes_of(reinterpret_cast<const float*>(matrix.scales))},
             {nullptr, copy_of(std::string(1, kRowMajor))}};
   }
-  if (matrix.scheme == Scheme::kFp8) return {codes, scales};
+  if (is_fp8(matrix.scheme)) return {codes, scales};
   if (is_int4(matrix.scheme)) {
     return {codes, scales, {nullptr, copy_of_values(std::array<int64_t, 2>{matrix.rows, matrix.columns})}};
   }

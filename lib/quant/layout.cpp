@@ -70,7 +70,7 @@ Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {
   Layout layout;
   layout.code_bytes = is_in_4_bits(scheme) ? divide_up(values, 2) : values;
   layout.scales = has_row_scales(scheme) ? rows : divide_up(values, block);
-  if (scheme == Scheme::kNf4DoubleQuant) {
+  if (has_double_scales(scheme)) {
     layout.outer_scales = divide_up(layout.scales, kScaleBlock) + 1;
     layout.scale_bytes = layout.scales + layout.outer_scales * kFp32Bytes;
   } else {

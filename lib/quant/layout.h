@@ -57,9 +57,13 @@ std::span<const SchemeRow> schemes();
 const SchemeRow& row_of(Scheme scheme);
 
 inline bool has_row_scales(Scheme scheme) { return row_of(scheme).block == 0; }
+inline bool is_int8(Scheme scheme) { return row_of(scheme).codes == Codes::kInt8; }
+inline bool is_fp8(Scheme scheme) { return row_of(scheme).codes == Codes::kFp8; }
 inline bool is_nf4(Scheme scheme) { return row_of(scheme).codes == Codes::kNf4; }
 inline bool is_int4(Scheme scheme) { return row_of(scheme).codes == Codes::kInt4; }
 inline bool is_in_4_bits(Scheme scheme) { return row_of(row_of(scheme).codes).bits == 4; }
+// Whether scales are codes themselves, with scales of their own (quant/scales.h).
+inline bool has_double_scales(Scheme scheme) { return scheme == Scheme::kNf4DoubleQuant; }
 inline int64_t block_of(Scheme scheme) { return row_of(scheme).block; }
 // "INT8", "FP8", "NF4", "NF4, double quantization", "INT4, groups of 128".
 inline std::string_view name_of(Scheme scheme) { return row_of(scheme).title; }

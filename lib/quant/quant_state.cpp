@@ -59,7 +59,7 @@ std::string quant_state_text(const QuantState& state) {
   return text;
 }
 
-int64_t quant_state_bytes(Scheme scheme) { return scheme == Scheme::kNf4DoubleQuant ? kBytesDoubled : kBytes; }
+int64_t quant_state_bytes(Scheme scheme) { return has_double_scales(scheme) ? kBytesDoubled : kBytes; }
 
 QuantState parse_quant_state(std::string_view text, const std::string& where) {
   if (text.size() > kLongestRead) throw Error(where + " is longer than 4096 bytes", "it is a short JSON text");

@@ -45,7 +45,7 @@ class Finder {
   StoredMatrix find() {
     const Scheme scheme = format_.scheme;
     matrix_.codes = require(expected_[0]).data();
-    if (scheme == Scheme::kFp8) refuse_nan_codes();
+    if (is_fp8(scheme)) refuse_nan_codes();
     if (is_nf4(scheme)) {
       find_nf4();
     } else if (is_int4(scheme)) {
@@ -166,7 +166,7 @@ class Finder {
   }
 
   void find_nf4() {
-    const bool doubly = format_.scheme == Scheme::kNf4DoubleQuant;
+    const bool doubly = has_double_scales(format_.scheme);
     const auto& state_tensor = expected_[3];
     const auto found = folder_.find(state_tensor.name);
     check_there(found, state_tensor);

@@ -12,7 +12,7 @@ namespace fathom::ops {
 // A weight that is not stored so, BF16 or FP32 [N, D], for one product: Component::kFunctionality.
 QuantizedMatrix quantize_weight_to_fp8(const at::Tensor& weight_ND);
 
-// x W^T [T, N] in `dtype`, BF16 on a GPU. weight_ND: quant::Scheme::kFp8; on a GPU, of compute capability 8.9 or more,
+// x W^T [T, N] in `dtype`, BF16 on a GPU. weight_ND: codes of FP8; on a GPU, of compute capability 8.9 or more,
 // both sides are multiples of quant::kFp8Sides. On CPUs products of the same numbers in FP32.
 at::Tensor fp8_product(const Fp8Rows& x, const QuantizedMatrix& weight_ND, at::ScalarType dtype);
 

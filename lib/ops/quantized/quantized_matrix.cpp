@@ -158,7 +158,7 @@ QuantTables make_quant_tables(Scheme scheme, at::Device device) {
   tables.pairs_256x2 = table(pairs, {256, 2}, device);
   if (quant::is_int4(scheme)) return tables;
   tables.thresholds_15 = table(quant::kNf4Thresholds, {15}, device);
-  if (scheme == Scheme::kNf4) return tables;
+  if (!quant::has_double_scales(scheme)) return tables;
   tables.dynamic_256 = table(quant::kSignedDynamic.values, {256}, device);
   tables.boundaries_255 = table(quant::kSignedDynamic.midpoints, {255}, device);
   return tables;
@@ -174,7 +174,7 @@ QuantizedMatrix empty_quantized_matrix(Scheme scheme, int64_t rows, int64_t colu
   matrix.columns = columns;
   matrix.tables = tables;
   if (quant::has_row_scales(scheme)) {
-    matrix.codes = at::empty({rows, columns}, options.dtype(scheme == Scheme::kFp8 ? at::kFloat8_e4m3fn : at::kChar));
+    matrix.codes = at::empty({rows, columns}, options.dtype(quant::is_fp8(scheme) ? at::kFloat8_e4m3fn : at::kChar));
   } else {
     matrix.codes = at::empty({layout.code_bytes}, options.dtype(at::kByte));
   }

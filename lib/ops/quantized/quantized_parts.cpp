@@ -54,7 +54,7 @@ void normalise(const at::Tensor& rows, const at::Tensor& scales) {
 }
 
 void quantize_rows(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
-  const bool fp8 = matrix.scheme == quant::Scheme::kFp8;
+  const bool fp8 = quant::is_fp8(matrix.scheme);
   const double largest = fp8 ? quant::kLargestFp8Code : quant::kLargestInt8Code;
   const int64_t rows = part_RD.size(0);
   const at::Tensor of_rows = scales.narrow(0, first, rows);

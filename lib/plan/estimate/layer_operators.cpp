@@ -17,7 +17,6 @@
 #include "plan/estimate/layer_values.h"
 #include "plan/estimate/linear_sizes.h"
 #include "plan/estimate/parameter_gradients.h"
-#include "plan/estimate/part_names.h"
 
 namespace fathom::plan {
 namespace {
@@ -27,6 +26,14 @@ using arch::LayerProgram;
 using arch::Step;
 using arch::StepKind;
 using footprint::Tensors;
+
+// What plans call the part of a layer with which a branch begins.
+const char* first_part(const arch::LayerSpec& spec, Branch branch) {
+  if (branch == Branch::kSource) return "queries, and a source's keys and values";
+  if (branch == Branch::kFeedForward && spec.feed_forward.experts) return "the router";
+  if (branch == Branch::kFeedForward) return spec.feed_forward.gated ? "gate and up" : "the up projection";
+  return spec.mixes_by<arch::ShortConvolution>() ? "a convolution's parts" : "queries, keys and values";
+}
 
 class LayerOperators : LayerValues {
  public:

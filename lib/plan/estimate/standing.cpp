@@ -156,7 +156,7 @@ class Functionality {
     if (!scheme || !quant::is_in_4_bits(*scheme)) return;
     int64_t numbers = int64_t{2} * 256;
     if (quant::is_nf4(*scheme)) numbers += 15;
-    if (*scheme == quant::Scheme::kNf4DoubleQuant) numbers += 256 + 255;
+    if (quant::has_double_scales(*scheme)) numbers += 256 + 255;
     add("tables of codes", "values of 4-bit codes and the borders between them; lib/ops/quantized/quantized_matrix.h",
         {{numbers, "numbers"}, {4, "bytes"}});
   }
@@ -232,7 +232,7 @@ std::vector<Tensors> loading(const arch::Run& run, const Target& target) {
   const std::optional<quant::Scheme>& scheme = run.settings.base_scheme;
   if (!scheme || run.architecture.quantized) return {};  // what a folder stores in codes is copied
   Tensors moment = {{"part of a matrix in FP32", kParts, {{part, "numbers"}, {4, "bytes"}}}};
-  if (*scheme == quant::Scheme::kNf4DoubleQuant) {
+  if (quant::has_double_scales(*scheme)) {
     moment.push_back({"scales, before their own quantization", kParts, {{scales, "scales"}, {4, "bytes"}}});
   }
   if (cuda) moment.push_back({"its magnitudes or codes", kParts, {{part, "numbers"}, {4, "bytes"}}});

@@ -65,7 +65,8 @@ void refuse_fp8_products(const arch::Run& run) {
   const auto refuse = [](const std::string& reason, const char* remedy = "set fp8: false") {
     throw UsageError("fp8: true, but " + reason, remedy);
   };
-  if (config.method == config::Method::kLora && run.settings.base_scheme != quant::Scheme::kFp8) {
+  const std::optional<quant::Scheme>& base = run.settings.base_scheme;
+  if (config.method == config::Method::kLora && !(base && quant::is_fp8(*base))) {
     refuse("the base is not in FP8, whose codes it multiplies", "set load_in_fp8: true, or fp8: false");
   }
   if (run.precision.computed != DType::kBF16) {
