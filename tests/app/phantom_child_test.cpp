@@ -48,7 +48,7 @@ class PhantomChild : public ProgramTest {
               {"events", {0, 0, 0, 0, -1}},
               {"all_events", true},
               {"all_shapes", true},
-              {"extent", {std::max<int64_t>(rows * length, 2 * 100), 0}}}}};
+              {"extent", {std::max<int64_t>(rows * length, int64_t{2} * 100), 0}}}}};
   }
   static Json changed(Json question, const Json& changes) {
     question.update(changes);
