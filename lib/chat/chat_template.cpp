@@ -202,7 +202,7 @@ RenderedChat ChatTemplate::render(const Json& messages, bool add_generation_prom
   jinja::Meter meter(state_->origin);
   jinja::Rendered rendered = state_->chosen(variables).render(all, meter, {now_, ""});
   std::vector<ByteRange> assistant = blocks_of(rendered);
-  return {std::move(rendered.text), std::move(assistant)};
+  return {std::move(rendered.text), std::move(assistant), {}, meter.steps()};
 }
 
 RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Json& variables) const {
@@ -230,7 +230,7 @@ RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Jso
                                          ? blocks_of(whole)
                                          : find_assistant_turns(all, whole, {render, render_otherwise}, state_->origin);
   std::vector<size_t> speakers = speakers_of(assistant, whole.visits, all);
-  return {std::move(whole.text), std::move(assistant), std::move(speakers)};
+  return {std::move(whole.text), std::move(assistant), std::move(speakers), meter.steps()};
 }
 
 std::string ChatTemplate::end_of_turn() const {

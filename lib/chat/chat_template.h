@@ -19,6 +19,7 @@ struct RenderedChat {
   std::string text;
   std::vector<ByteRange> assistant;   // what the assistant says, its end token included where the template puts one
   std::vector<size_t> speakers = {};  // of each of these the place of its message; empty where that is not known
+  int64_t steps = 0;                  // that the renderings took (jinja::Meter), without those that prove
 };
 
 // The folder's templates as texts by their names, from where ChatTemplate::open takes them, unread.

@@ -14,6 +14,10 @@ namespace {
 using chat::ByteRange;
 using Ranges = std::vector<ByteRange>;
 
+// Of a rendering that is done some eight times more to tell what the assistant says, where only a warning needs that:
+// many times what a long conversation takes.
+constexpr int64_t kMostStepsForShare = 200'000;
+
 Ranges common_to(const Ranges& ranges, int64_t begin) {
   Ranges common;
   for (const ByteRange& range : ranges) {
@@ -170,10 +174,11 @@ class ConversationEncoder {
     for (size_t i = 0; i < counts.size(); ++i) counts[i] = counts[i] && !inside[i];
   }
 
-  // How many of the targets the assistant says, where that is not all that counts.
+  // How many of the targets the assistant says, where that is not all that counts, and is told soon.
   void count_share(const chat::RenderedChat& rendered, const tokenizer::Encoding& encoding,
                    const std::vector<bool>& counts) {
     if (!notes_.looks_at_share || options_.assistant_only_loss || answered_ > 0) return;
+    if (rendered.steps > kMostStepsForShare) return;
     try {
       const Ranges said = rendered.speakers.empty()
                               ? chat_.render_with_assistant(conversation_.messages, conversation_.variables).assistant

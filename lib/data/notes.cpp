@@ -90,7 +90,8 @@ std::vector<std::string> Notes::told(int64_t examples) const {
     std::snprintf(share, sizeof share, "%.1f %%",
                   100 * static_cast<double>(targets_ - of_assistant_) / static_cast<double>(targets_));
     lines.push_back(std::string(share) + " of the targets are not the assistant's, in " +
-                    (looked_at_ == conversations_ ? "" : "the first ") + format_counted(looked_at_, "conversation") +
+                    (looked_at_ == conversations_ ? "" : format_count(looked_at_) + " of ") +
+                    format_counted(conversations_, "conversation") +
                     ": assistant_only_loss: true counts what the assistant says alone");
   }
   return lines;

@@ -53,6 +53,7 @@ class Meter {
     Meter& meter_;
   };
 
+  int64_t steps() const { return steps_; }  // taken so far
   void stand_at(int line) { line_ = line; }
   int line() const { return line_; }
   const std::string& origin() const { return origin_; }

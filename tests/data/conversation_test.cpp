@@ -207,6 +207,20 @@ TEST_F(ConversationTest, WhatEveryLineLacksIsToldOnce) {
   expect_once("large:1: the template makes more than 268435456 bytes");
 }
 
+// It takes some eight renderings more.
+TEST_F(ConversationTest, TheShareOfTheAssistantIsNotToldWhereATemplateTakesLong) {
+  const auto told = [&](int turns) {
+    chat_ = chat::ChatTemplate(
+        "{% for m in messages %}{{ m.role[0] + ':' + m.content + '$' }}{% endfor %}{% for i in range(" +
+            std::to_string(turns) + ") %}{% endfor %}",
+        "a template");
+    std::ofstream(file_, std::ios::binary) << kTwoTurns << "\n";
+    return read_file_examples(file_, &bytes_, options_).notes.told(1);
+  };
+  EXPECT_THAT(told(1), ::testing::ElementsAre(HasSubstr("are not the assistant's, in 1 conversation:")));
+  EXPECT_THAT(told(99'999), ::testing::IsEmpty());
+}
+
 TEST_F(ConversationTest, AConversationAmongTextsIsTheLinesFault) {
   const std::string text = R"({"prompt": "p", "completion": "c"})";
   const std::string turns =

@@ -37,7 +37,7 @@ TEST(Notes, AreThoseOfTheirPieces) {
   for (int i = 0; i < 60; ++i) {
     lines.push_back(unread({"key" + std::to_string(i % 37), "id"}));
     if (i % 3 == 0) lines.back().add(Note::kEmptyAnswer);
-    lines.back().is_conversation = i % 2 == 0;
+    lines.back().is_conversation = true;
     lines.back().targets = i;
     lines.back().of_assistant = i / 2;
   }
@@ -53,7 +53,7 @@ TEST(Notes, AreThoseOfTheirPieces) {
     EXPECT_EQ(first.told(60).back(), whole.told(60).back());
   }
   EXPECT_GT(whole.count(Note::kUnreadKey, "others").lines, 0) << "names have no bound";
-  EXPECT_THAT(whole.told(60).back(), HasSubstr("50.8 % of the targets are not the assistant's, in the first 59 conv"));
+  EXPECT_THAT(whole.told(60).back(), HasSubstr("50.8 % of the targets are not the assistant's, in 59 of 60 conv"));
 }
 
 TEST(Notes, SurviveAsText) {
