@@ -10,9 +10,7 @@ int64_t value_of(const Product& product) {
   int64_t value = 1;
   for (const Factor& factor : product) {
     if (factor.count < 0 || __builtin_mul_overflow(value, factor.count, &value)) {
-      throw Error(
-          "a tensor of the plan is larger than 2^63 bytes: " + format_product(product),
-          "lower per_device_train_batch_size, max_length or pad_to_multiple_of, as far as they make it so large");
+      throw Error("a tensor of the plan is larger than 2^63 bytes: " + format_product(product), kSmallerBatch);
     }
   }
   return value;

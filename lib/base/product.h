@@ -15,6 +15,10 @@ struct Factor {
 };
 using Product = std::vector<Factor>;
 
+// What to do where a batch makes a figure too large.
+inline constexpr const char* kSmallerBatch =
+    "lower per_device_train_batch_size, max_length or pad_to_multiple_of, as far as they make it so large";
+
 // Throws Error where the product leaves int64; 1 for no factors.
 int64_t value_of(const Product& product);
 // "2 of 8,192 tokens × 4,096 × 4 bytes".

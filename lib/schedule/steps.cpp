@@ -8,6 +8,8 @@
 #include "arch/attention_by_scores.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbers.h"
+#include "base/product.h"
 #include "schedule/frontier.h"
 
 namespace fathom::schedule {
@@ -35,6 +37,7 @@ BatchShape shape_of(const config::RunConfig& config, const data::Dataset& datase
 }
 
 constexpr int64_t kMostDocuments = 1'000'000;  // of a batch that only its size describes
+constexpr int64_t kMostTokens = 100'000'000;   // of a batch, for each of which a plan makes an id
 
 }  // namespace
 
@@ -45,7 +48,13 @@ KernelTraits kernel_traits(const arch::Architecture& architecture) {
 
 void Extent::widen(const BatchShape& batch) {
   const auto widen_to = [&](int64_t& most, int64_t length) {
-    most = std::max(most, checked_multiply(batch.rows, length, "batch size × length"));
+    const int64_t count = checked_multiply(batch.rows, length, "batch size × length");
+    if (count > kMostTokens) {
+      throw UsageError("a batch of " + format_counted(batch.rows, "row") + " of " + format_count(length) +
+                           " tokens; at most " + format_count(kMostTokens) + " tokens of a batch can be planned",
+                       kSmallerBatch);
+    }
+    most = std::max(most, count);
   };
   widen_to(tokens, batch.length);
   widen_to(source_tokens, batch.source_length);

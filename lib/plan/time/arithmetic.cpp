@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include "base/bytes.h"
+#include "base/error.h"
+#include "base/product.h"
 #include "footprint/optimizer.h"
 #include "plan/estimate/standing.h"
 #include "plan/estimate/step_operators.h"
@@ -11,12 +12,16 @@
 namespace fathom::plan {
 namespace {
 
-constexpr const char* kWhat =
-    "the arithmetic of a step (per_device_train_batch_size × gradient_accumulation_steps × max_length)";
-
-void add(int64_t& sum, int64_t value, int64_t times) {
-  sum = checked_add(sum, checked_multiply(value, times, kWhat), kWhat);
+// sum + value × times.
+int64_t added(int64_t sum, int64_t value, int64_t times = 1) {
+  int64_t product = 0, result = 0;
+  const bool overflows =
+      __builtin_mul_overflow(value, times, &product) || __builtin_add_overflow(sum, product, &result);
+  if (!overflows && value >= 0) return result;  // of what an operator declares, a negative number has overflown
+  throw UsageError("a step takes more than 2^63 operations", kSmallerBatch);
 }
+
+void add(int64_t& sum, int64_t value, int64_t times) { sum = added(sum, value, times); }
 
 void add(Arithmetic& sum, const Arithmetic& each, int64_t times) {
   add(sum.matrix_flops, each.matrix_flops, times);
@@ -60,7 +65,7 @@ Target target_of(const config::RunConfig& run) {
 }  // namespace
 
 Arithmetic operator+(const Arithmetic& a, const Arithmetic& b) {
-  const auto sum = [](int64_t x, int64_t y) { return checked_add(x, y, kWhat); };
+  const auto sum = [](int64_t x, int64_t y) { return added(x, y); };
   return {sum(a.matrix_flops, b.matrix_flops),
           sum(a.attention_flops, b.attention_flops),
           sum(a.bytes_moved, b.bytes_moved),
@@ -115,7 +120,7 @@ schedule::StepShape longest_step(const arch::Run& run, const std::vector<schedul
       step.push_back(step.back());
     }
     const Arithmetic arithmetic = estimate_arithmetic(run, step).whole();
-    const int64_t flops = checked_add(arithmetic.matrix_flops, arithmetic.attention_flops, kWhat);
+    const int64_t flops = added(arithmetic.matrix_flops, arithmetic.attention_flops);
     if (flops <= most) continue;
     most = flops;
     longest = std::move(step);
