@@ -4,8 +4,9 @@
 # folders of it.
 # TORCH rooms compile against LibTorch, and the global property fathom_torch_rooms names them; the others never see a torch
 # header. Each kind has a precompiled header.
-# fathom_room_tests(NAME [TORCH] [APART] [LINK libraries...]): the GoogleTest binary NAME_test from tests/NAME/*_test.cpp,
-# where the folder exists. APART: where files have names in common, each is compiled by itself, under CMAKE_UNITY_BUILD too.
+# fathom_room_tests(NAME [TORCH] [LINK libraries...]): the GoogleTest binary NAME_test from tests/NAME/*_test.cpp, where the
+# folder exists. Under CMAKE_UNITY_BUILD several files are one to the compiler: those that have names in common have a namespace
+# each (fathom::ops::linear_test).
 # fathom_compile_tests(TARGET HEADER): compiles tests with this precompiled header and at -O1: they compile sooner, and what takes a
 # test's time is the code of rooms.
 function(fathom_precompiled_header name)
@@ -49,16 +50,13 @@ function(fathom_compile_tests target header)
 endfunction()
 
 function(fathom_room_tests name)
-  cmake_parse_arguments(TEST "TORCH;APART" "" "LINK" ${ARGN})
+  cmake_parse_arguments(TEST "TORCH" "" "LINK" ${ARGN})
   list(REMOVE_ITEM TEST_LINK fathom_${name})  # it is linked whole
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${name}/*_test.cpp")
   if(NOT sources)
     return()
   endif()
   add_executable(${name}_test ${sources})
-  if(TEST_APART)
-    set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)
-  endif()
   target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${name}_test PRIVATE FATHOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FATHOM_BINARY_DIR="${PROJECT_BINARY_DIR}")
   # Whole, because of operators that are registered at load; a room that others use here too may be linked only once.

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace fathom::cpu::amx {
+namespace fathom::cpu::amx::amx_panels_test {
 namespace {
 
 #ifdef FATHOM_AMX
@@ -51,4 +51,4 @@ TEST(AmxPanels, AreRoundedOrAddedInTheOrderOfColumns) {
 #endif
 
 }  // namespace
-}  // namespace fathom::cpu::amx
+}  // namespace fathom::cpu::amx::amx_panels_test

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace fathom::cpu {
+namespace fathom::cpu::stochastic_rounding_test {
 namespace {
 
 float widened(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
@@ -88,4 +88,4 @@ TEST(StochasticRounding, DrawsAreUniformAndUnrelatedBetweenStepsParametersAndNei
 }
 
 }  // namespace
-}  // namespace fathom::cpu
+}  // namespace fathom::cpu::stochastic_rounding_test

@@ -5,7 +5,7 @@
 #include "ops/dropout.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::activation_checkpoint_test {
 namespace {
 
 struct Outcome {
@@ -102,4 +102,4 @@ TEST(Checkpoint, takes_several_inputs) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::activation_checkpoint_test

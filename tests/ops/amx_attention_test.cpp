@@ -14,7 +14,7 @@
 #include "tests/ops/compare.h"
 #include "tests/ops/threads.h"
 
-namespace fathom::ops {
+namespace fathom::ops::amx_attention_test {
 namespace {
 
 using Lengths = std::vector<int64_t>;
@@ -178,4 +178,4 @@ TEST(AmxAttentionOf, what_it_takes_is_bf16_on_a_cpu_with_amx) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::amx_attention_test

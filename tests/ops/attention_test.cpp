@@ -8,7 +8,7 @@
 
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::attention_test {
 namespace {
 
 // keys and values repeated for every query head, the mask spelled out.
@@ -80,4 +80,4 @@ TEST(AttentionKernelOf, the_cpu_follows_the_configuration) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::attention_test

@@ -11,7 +11,7 @@
 #include "arch/attention_by_scores.h"
 #include "footprint/biased_attention.h"
 
-namespace fathom::ops {
+namespace fathom::ops::biased_attention_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -177,4 +177,4 @@ TEST_P(BiasedAttentionOf, LeavesTheSameOutTwice) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::biased_attention_test

@@ -8,7 +8,7 @@
 
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::cuda_attention_test {
 namespace {
 
 using MaybeTensor = std::optional<at::Tensor>;
@@ -140,4 +140,4 @@ TEST(MemoryEfficientAttention, MakesOnlyTheGradientsThatAreWanted) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::cuda_attention_test

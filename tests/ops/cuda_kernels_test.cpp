@@ -18,7 +18,7 @@
 #include "tests/ops/compare.h"
 #include "tests/ops/quant_tables.h"
 
-namespace fathom::ops {
+namespace fathom::ops::cuda_kernels_test {
 namespace {
 
 const CudaKernels& on_cpu() { return *fathom_cuda_kernels(); }
@@ -290,4 +290,4 @@ TEST(CudaKernels, are_refused_where_the_program_was_built_without) { EXPECT_THRO
 TEST(CudaKernels, take_no_tensor_of_the_CPU) { EXPECT_EQ(cuda_kernels_for(at::zeros({3})), nullptr); }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::cuda_kernels_test

@@ -10,7 +10,7 @@
 #include "ops/attention/attention.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::document_attention_test {
 namespace {
 
 Documents documents_of(const std::vector<int64_t>& lengths) {
@@ -186,4 +186,4 @@ TEST(AttentionSegments, cover_every_visible_pair_once) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::document_attention_test

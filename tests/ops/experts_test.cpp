@@ -7,7 +7,7 @@
 #include "ops/routing.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::experts_test {
 namespace {
 
 constexpr int64_t kTokens = 23, kWidth = 10, kInner = 7, kExperts = 5;
@@ -217,4 +217,4 @@ TEST(Balance, adds_what_transformers_adds_with_and_without_padding) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::experts_test

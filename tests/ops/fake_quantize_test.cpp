@@ -12,7 +12,7 @@
 #include "tests/ops/compare.h"
 #include "tests/ops/threads.h"
 
-namespace fathom::ops {
+namespace fathom::ops::fake_quantize_test {
 namespace {
 
 using quant::Scheme;
@@ -209,4 +209,4 @@ TEST(FakeQuantizeTokens, rounds_each_by_itself_and_lets_gradients_through) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::fake_quantize_test

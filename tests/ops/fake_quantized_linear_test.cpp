@@ -4,7 +4,7 @@
 
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::fake_quantized_linear_test {
 namespace {
 
 using quant::Scheme;
@@ -117,4 +117,4 @@ TEST(FakeQuantizedLinear, multiplies_by_the_codes_that_are_exported) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::fake_quantized_linear_test

@@ -5,7 +5,7 @@
 #include "tests/ops/compare.h"
 #include "tests/ops/quant_tables.h"
 
-namespace fathom::ops {
+namespace fathom::ops::fp8_linear_test {
 namespace {
 
 constexpr double kE4m3Step = 1.0 / 16;  // at most half of a code's last bit, of its number
@@ -117,4 +117,4 @@ TEST(Fp8Product, of_a_weight_that_is_trained_leaves_its_gradient_as_it_is) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::fp8_linear_test

@@ -10,7 +10,7 @@
 #include "tests/ops/packed_row.h"
 #include "tests/ops/threads.h"
 
-namespace fathom::ops {
+namespace fathom::ops::gated_delta_test {
 namespace {
 
 at::Tensor silu_convolved(const at::Tensor& x_TD, const at::Tensor& taps_DJ) {
@@ -193,4 +193,4 @@ TEST_P(GatedDelta, has_a_gated_norm_behind_it) {
 INSTANTIATE_TEST_SUITE_P(Types, GatedDelta, ::testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::gated_delta_test

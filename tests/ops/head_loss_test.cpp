@@ -11,7 +11,7 @@
 #include "ops/head_gradient.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::head_loss_test {
 namespace {
 
 constexpr int64_t kTokens = 53, kVocabulary = 211;
@@ -182,4 +182,4 @@ TEST(HeadLoss, without_gradients_makes_none) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::head_loss_test

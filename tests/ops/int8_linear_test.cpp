@@ -17,7 +17,7 @@
 #include "tests/ops/compare.h"
 #include "tests/ops/threads.h"
 
-namespace fathom::ops {
+namespace fathom::ops::int8_linear_test {
 namespace {
 
 struct Sides {
@@ -200,4 +200,4 @@ TEST(Int8Activations, MultiplyCodesByCodes) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::int8_linear_test

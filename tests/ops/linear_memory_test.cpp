@@ -5,7 +5,7 @@
 #include "ops/linear/linear.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::linear_memory_test {
 namespace {
 
 constexpr int64_t kTokens = 64, kIn = 48, kOut = 32, kRank = 4;
@@ -112,4 +112,4 @@ TEST(LinearMemory, a_graph_that_never_runs_backward_leaves_nothing) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::linear_memory_test

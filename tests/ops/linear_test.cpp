@@ -10,7 +10,7 @@
 #include "ops/dropout.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::linear_test {
 namespace {
 
 Linear make(const std::vector<at::Tensor>& in) { return {in[1], {}, LoraAdapter{in[2], in[3], 2.5, 0}}; }
@@ -201,4 +201,4 @@ TEST(Dropout, is_off_outside_training) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::linear_test

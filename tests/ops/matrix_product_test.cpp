@@ -18,7 +18,7 @@
 #include "phantom/kernel_scratch.h"
 #include "tests/ops/threads.h"
 
-namespace fathom::ops {
+namespace fathom::ops::matrix_product_test {
 namespace {
 
 constexpr const char* kNoAmx = "this processor has no AMX, or oneDNN is kept from it";
@@ -287,4 +287,4 @@ TEST(WidenedProduct, IsLeftToLibTorchWhereItIsSmall) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::matrix_product_test

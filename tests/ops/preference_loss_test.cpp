@@ -10,7 +10,7 @@
 #include "ops/token_logprobs.h"
 #include "report/preference_numbers.h"
 
-namespace fathom::ops {
+namespace fathom::ops::preference_loss_test {
 namespace {
 
 struct Pair {
@@ -122,4 +122,4 @@ TEST(SequenceSums, AddUpWhatIsPicked) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::preference_loss_test

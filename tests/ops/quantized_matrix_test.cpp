@@ -17,7 +17,7 @@
 #include "tests/ops/quant_tables.h"
 #include "tests/ops/threads.h"
 
-namespace fathom::ops {
+namespace fathom::ops::quantized_matrix_test {
 namespace {
 
 using quant::Scheme;
@@ -208,4 +208,4 @@ std::string scheme_name(const ::testing::TestParamInfo<Scheme>& info) {
 INSTANTIATE_TEST_SUITE_P(Schemes, Quantized, ::testing::ValuesIn(kSchemes), scheme_name);
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::quantized_matrix_test

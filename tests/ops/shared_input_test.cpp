@@ -7,7 +7,7 @@
 
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::shared_input_test {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -180,4 +180,4 @@ TEST(SharedInput, IsTheInputItselfWhereNothingIsTrainedOrJoined) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::shared_input_test

@@ -8,7 +8,7 @@
 #include "tests/ops/packed_row.h"
 #include "tests/ops/threads.h"
 
-namespace fathom::ops {
+namespace fathom::ops::short_convolution_test {
 namespace {
 
 // Each text by itself, padded in front.
@@ -109,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(Types, ShortConvolution,
                                            Types{at::kBFloat16, at::kFloat}, Types{at::kDouble, at::kDouble}));
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::short_convolution_test

@@ -6,7 +6,7 @@
 #include "footprint/tied_embedding_part.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::tied_embedding_test {
 namespace {
 
 struct Case {
@@ -88,4 +88,4 @@ TEST(TiedEmbedding, AddsUpOverBackwardPasses) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::tied_embedding_test

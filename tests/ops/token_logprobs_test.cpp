@@ -4,7 +4,7 @@
 #include "ops/cross_entropy.h"
 #include "tests/ops/compare.h"
 
-namespace fathom::ops {
+namespace fathom::ops::token_logprobs_test {
 namespace {
 
 constexpr int64_t kTokens = 53, kVocabulary = 211, kWidth = 24;
@@ -123,4 +123,4 @@ TEST(TokenLogprobs, RefuseTargetsOutsideTheVocabulary) {
 }
 
 }  // namespace
-}  // namespace fathom::ops
+}  // namespace fathom::ops::token_logprobs_test

@@ -11,7 +11,7 @@
 
 #include "tests/optim/mixed_run.h"
 
-namespace fathom::optim {
+namespace fathom::optim::mixed_adamw_cuda_test {
 namespace {
 
 using config::MasterWeights;
@@ -250,4 +250,4 @@ TEST(MixedAdamWByCudaKernel, TakesTheNearestCode) {
 }
 
 }  // namespace
-}  // namespace fathom::optim
+}  // namespace fathom::optim::mixed_adamw_cuda_test

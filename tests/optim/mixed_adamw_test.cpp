@@ -15,7 +15,7 @@
 #include "tests/optim/mixed_run.h"
 #include "weights/safetensors.h"
 
-namespace fathom::optim {
+namespace fathom::optim::mixed_adamw_test {
 namespace {
 
 using config::MasterWeights;
@@ -329,4 +329,4 @@ TEST(AdamWBf16, ForgetsOldSquaresAsFp32Does) {
 }
 
 }  // namespace
-}  // namespace fathom::optim
+}  // namespace fathom::optim::mixed_adamw_test

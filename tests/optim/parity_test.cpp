@@ -12,7 +12,7 @@
 #include "optim/optimizer.h"
 #include "weights/safetensors.h"
 
-namespace fathom::optim {
+namespace fathom::optim::parity_test {
 namespace {
 
 const std::vector<std::string> kNames = {"wide", "tall", "square", "vector"};
@@ -200,4 +200,4 @@ INSTANTIATE_TEST_SUITE_P(All, Optimizers,
                          [](const ::testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace fathom::optim
+}  // namespace fathom::optim::parity_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fathom::optim {
+namespace fathom::optim::schedule_test {
 namespace {
 
 using config::Schedule;
@@ -38,4 +38,4 @@ TEST(Schedule, AWarmUpBelowOneIsAShareRoundedUp) {
 }
 
 }  // namespace
-}  // namespace fathom::optim
+}  // namespace fathom::optim::schedule_test

@@ -11,7 +11,7 @@
 #include "footprint/optimizer.h"
 #include "optim/optimizer.h"
 
-namespace fathom::optim {
+namespace fathom::optim::staging_test {
 namespace {
 
 // Two pieces and a short one, whose last block of moments is short too; one that stays; one piece; a short block.
@@ -135,4 +135,4 @@ TEST(Staging, IsAsPlanned) {
 }
 
 }  // namespace
-}  // namespace fathom::optim
+}  // namespace fathom::optim::staging_test

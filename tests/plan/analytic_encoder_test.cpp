@@ -3,7 +3,7 @@
 
 #include "plan/estimate/analytic.h"
 
-namespace fathom::plan {
+namespace fathom::plan::analytic_encoder_test {
 namespace {
 
 using memory::Component;
@@ -130,4 +130,4 @@ TEST(AnalyticOfAnEncoder, KeysAndValuesOfSourcesAddUpOverLayers) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::analytic_encoder_test

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tests/plan/llama_8b.h"
 
-namespace fathom::plan {
+namespace fathom::plan::analytic_test {
 namespace {
 
 using memory::Component;
@@ -199,4 +199,4 @@ TEST(Analytic, RefusesSizesBeyondCounting) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::analytic_test

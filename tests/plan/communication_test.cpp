@@ -9,7 +9,7 @@
 
 #include "plan/outlook.h"
 
-namespace fathom::plan {
+namespace fathom::plan::communication_test {
 namespace {
 
 constexpr int64_t kEmbeddings = 256'000, kLayer = 164'352, kLast = 256'256, kAll = 840'960;
@@ -168,4 +168,4 @@ TEST(Communication, IsReckonedWhereTheListKnowsTheWay) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::communication_test

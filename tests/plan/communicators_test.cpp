@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fathom::plan {
+namespace fathom::plan::communicators_test {
 namespace {
 
 config::GpuSpec h100() {
@@ -61,4 +61,4 @@ TEST(Communicators, OverPciExpressHaveTwoChannels) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::communicators_test

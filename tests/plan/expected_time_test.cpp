@@ -5,7 +5,7 @@
 
 #include "tests/plan/llama_8b.h"
 
-namespace fathom::plan {
+namespace fathom::plan::expected_time_test {
 namespace {
 
 config::GpuSpec gpu() {
@@ -47,4 +47,4 @@ TEST(ExpectedTime, Tf32IsForProductsOfFp32Alone) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::expected_time_test

@@ -5,7 +5,7 @@
 
 #include "base/json_value.h"
 
-namespace fathom::plan {
+namespace fathom::plan::kernels_test {
 namespace {
 
 KernelRow product_of(DType type) {
@@ -59,4 +59,4 @@ TEST(LeastSeconds, AreNotGuessedWhereASpeedIsNotListed) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::kernels_test

@@ -12,7 +12,7 @@
 #include "plan/advice/techniques.h"
 #include "tests/plan/llama_8b.h"
 
-namespace fathom::plan {
+namespace fathom::plan::memory_keys_test {
 namespace {
 
 using config::RunConfig;
@@ -109,4 +109,4 @@ TEST(MemoryKeys, UntriedAreThoseThatNoGpuHasRun) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::memory_keys_test

@@ -12,7 +12,7 @@
 #include "plan/estimate/analytic.h"
 #include "tests/plan/llama_8b.h"
 
-namespace fathom::plan {
+namespace fathom::plan::remedies_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -221,4 +221,4 @@ TEST(Techniques, BatchesSplitTheEffectiveBatch) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::remedies_test

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace fathom::plan {
+namespace fathom::plan::rules_test {
 namespace {
 
 using memory::Component;
@@ -135,4 +135,4 @@ TEST(RulesOfThumb, AreMeantForAMethodAndAPrecision) {
 TEST(RulesOfThumb, RefuseSizesBeyondCounting) { EXPECT_THROW(rules_of_thumb(of(int64_t{1} << 60)), Error); }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::rules_test

@@ -10,7 +10,7 @@
 #include "tests/plan/full_batches.h"
 #include "tests/plan/llama_8b.h"
 
-namespace fathom::plan {
+namespace fathom::plan::search_strategy_test {
 namespace {
 
 using config::RunConfig;
@@ -115,4 +115,4 @@ TEST(Techniques, OfSeveralProcessesAreWhatEachHolds) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::search_strategy_test

@@ -25,7 +25,7 @@
 #include "tests/plan/llama_8b.h"
 #include "tests/plan/memory_matrix.h"
 
-namespace fathom::plan {
+namespace fathom::plan::search_test {
 namespace {
 
 using config::RunConfig;
@@ -496,4 +496,4 @@ TEST(Search, FiveHundredCombinationsOfAnEightBillionShapeInSeconds) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::search_test

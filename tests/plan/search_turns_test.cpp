@@ -12,7 +12,7 @@
 #include "tests/plan/full_batches.h"
 #include "tests/plan/llama_8b.h"
 
-namespace fathom::plan {
+namespace fathom::plan::search_turns_test {
 namespace {
 
 using config::RunConfig;
@@ -159,4 +159,4 @@ TEST_F(SearchTurns, TheMostRoomIsThatOfTheSmallest) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::search_turns_test

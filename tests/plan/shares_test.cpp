@@ -6,7 +6,7 @@
 
 #include "tests/plan/llama_8b.h"
 
-namespace fathom::plan {
+namespace fathom::plan::shares_test {
 namespace {
 
 using testing::llama_8b;
@@ -118,4 +118,4 @@ TEST(UnitShares, AreNoneWhereAProcessHasAll) {
 }
 
 }  // namespace
-}  // namespace fathom::plan
+}  // namespace fathom::plan::shares_test

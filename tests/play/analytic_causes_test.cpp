@@ -9,7 +9,7 @@
 #include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 
-namespace fathom::play {
+namespace fathom::play::analytic_causes_test {
 namespace {
 
 struct Case {
@@ -340,4 +340,4 @@ INSTANTIATE_TEST_SUITE_P(Each, AnalyticCauses, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace fathom::play
+}  // namespace fathom::play::analytic_causes_test

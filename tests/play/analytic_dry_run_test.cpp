@@ -8,7 +8,7 @@
 #include "play/dry_run.h"
 #include "play/make_plan.h"
 
-namespace fathom::play {
+namespace fathom::play::analytic_dry_run_test {
 namespace {
 
 using memory::Component;
@@ -148,4 +148,4 @@ TEST(AnalyticDryRunOfSteps, HasThePositionsOfTheLongestSequence) {
 }
 
 }  // namespace
-}  // namespace fathom::play
+}  // namespace fathom::play::analytic_dry_run_test

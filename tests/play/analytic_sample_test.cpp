@@ -19,7 +19,7 @@
 #include "tests/play/matrix_run.h"
 #include "tests/seed.h"
 
-namespace fathom::play::testing {
+namespace fathom::play::testing::analytic_sample_test {
 namespace {
 
 using memory::Component;
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(Generations, AnalyticSampleOnGpu,
                          [](const auto& each) { return std::string(each.param.test); });
 
 }  // namespace
-}  // namespace fathom::play::testing
+}  // namespace fathom::play::testing::analytic_sample_test

@@ -13,7 +13,7 @@
 #include "tests/play/matrix_run.h"
 #include "tests/train/tiny.h"
 
-namespace fathom::play {
+namespace fathom::play::dry_run_test {
 namespace {
 
 const std::vector<int64_t> kRagged = {17, 4, 33, 9, 50, 21, 3, 12, 41, 29, 6};
@@ -191,4 +191,4 @@ TEST(DryRun, OnlyTheMaximalStepsDecide) {
 }
 
 }  // namespace
-}  // namespace fathom::play
+}  // namespace fathom::play::dry_run_test

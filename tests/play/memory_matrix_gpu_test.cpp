@@ -9,7 +9,7 @@
 #include "phantom_gpu/child.h"
 #include "tests/play/matrix_sample.h"
 
-namespace fathom::play::testing {
+namespace fathom::play::testing::memory_matrix_gpu_test {
 namespace {
 
 constexpr char kProbe[] = FATHOM_BINARY_DIR "/tests/phantom_gpu/gpu_probe/phantom_gpu_probe";
@@ -61,4 +61,4 @@ INSTANTIATE_TEST_SUITE_P(Generations, MemoryMatrixOnGpu,
                          [](const auto& each) { return std::string(each.param.test); });
 
 }  // namespace
-}  // namespace fathom::play::testing
+}  // namespace fathom::play::testing::memory_matrix_gpu_test

@@ -11,7 +11,7 @@
 #include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 
-namespace fathom::play {
+namespace fathom::play::modules_to_save_test {
 namespace {
 
 using memory::Component;
@@ -118,4 +118,4 @@ INSTANTIATE_TEST_SUITE_P(Every, ModulesToSave,
                          name_of);
 
 }  // namespace
-}  // namespace fathom::play
+}  // namespace fathom::play::modules_to_save_test

@@ -12,7 +12,7 @@
 #include "play/make_plan.h"
 #include "tests/train/tiny.h"
 
-namespace fathom::play {
+namespace fathom::play::packing_dry_run_test {
 namespace {
 
 using Lengths = std::vector<int64_t>;
@@ -208,4 +208,4 @@ TEST(DocumentsOfAPackedRow, TakeNoMoreThanAListThatCoversThem) {
 }
 
 }  // namespace
-}  // namespace fathom::play
+}  // namespace fathom::play::packing_dry_run_test

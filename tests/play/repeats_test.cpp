@@ -10,7 +10,7 @@
 #include "tests/ledger/idle_gpu.h"
 #include "tests/train/tiny.h"
 
-namespace fathom::play {
+namespace fathom::play::repeats_test {
 namespace {
 
 class RepeatsTest : public ::testing::Test {
@@ -63,7 +63,7 @@ TEST_F(RepeatsTest, CountsWhatIsLeftOut) {
 }
 
 // A GPU of which only the layout of memory is asked.
-class Gpu final : public testing::IdleGpu {
+class Gpu final : public fathom::testing::IdleGpu {
  public:
   using IdleGpu::IdleGpu;
   uint64_t layout() const override {
@@ -172,4 +172,4 @@ TEST(DryRun, TellsTheSameWhateverItLeavesOut) {
 }
 
 }  // namespace
-}  // namespace fathom::play
+}  // namespace fathom::play::repeats_test

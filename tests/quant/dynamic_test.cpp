@@ -7,7 +7,7 @@
 #include "base/json_value.h"
 #include "tests/quant/golden.h"
 
-namespace fathom::quant {
+namespace fathom::quant::dynamic_test {
 namespace {
 
 const Json& golden() {
@@ -104,4 +104,4 @@ TEST(Dynamic, ZerosStayZerosAndNaNSpoilsItsBlock) {
 }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::dynamic_test

@@ -12,7 +12,7 @@
 #include "base/json_value.h"
 #include "base/split_mix.h"
 
-namespace fathom::quant {
+namespace fathom::quant::float_format_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -115,4 +115,4 @@ TEST(FloatFormat, OverflowsOrSaturates) {
 TEST(FloatFormat, RoundsOnce) { EXPECT_EQ(decode(kFp16, encode(kFp16, 1 + 0x1p-11 + 0x1p-40)), 1 + 0x1p-10); }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::float_format_test

@@ -5,7 +5,7 @@
 #include "quant/float_format.h"
 #include "tests/quant/golden.h"
 
-namespace fathom::quant {
+namespace fathom::quant::fp8_test {
 namespace {
 
 constexpr int64_t kRow = 64;
@@ -53,4 +53,4 @@ TEST(Fp8, RoundsAsTheFormatDoes) {
 }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::fp8_test

@@ -10,7 +10,7 @@
 #include "tests/quant/golden.h"
 #include "weights/gguf_writer.h"
 
-namespace fathom::quant {
+namespace fathom::quant::ggml_blocks_test {
 namespace {
 
 const Json& golden() {
@@ -69,4 +69,4 @@ TEST(GgmlBlocks, ReadValuesBelowEveryScaleAsZero) {
 }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::ggml_blocks_test

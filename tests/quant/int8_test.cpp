@@ -6,7 +6,7 @@
 #include "base/json_value.h"
 #include "tests/quant/golden.h"
 
-namespace fathom::quant {
+namespace fathom::quant::int8_test {
 namespace {
 
 constexpr int64_t kRow = 64;
@@ -63,4 +63,4 @@ TEST(Int8, RoundsTiesToEven) {
 }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::int8_test

@@ -11,7 +11,7 @@
 #include "quant/nf4.h"
 #include "tests/quant/golden.h"
 
-namespace fathom::quant {
+namespace fathom::quant::properties_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -180,4 +180,4 @@ TEST(LargestMagnitude, IsNaNBesideOneSpecialValueWhereverItStands) {
 }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::properties_test

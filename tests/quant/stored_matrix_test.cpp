@@ -13,7 +13,7 @@
 #include "quant/folder_tensors.h"
 #include "tests/quant/folder_fixture.h"
 
-namespace fathom::quant {
+namespace fathom::quant::stored_matrix_test {
 namespace {
 
 using ::testing::AllOf;
@@ -239,4 +239,4 @@ TEST(StoredMatrix, TakesScalesIn16BitsAndOneForAllRows) {
 }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::stored_matrix_test

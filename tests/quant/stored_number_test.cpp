@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-namespace fathom::quant {
+namespace fathom::quant::stored_number_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -96,4 +96,4 @@ TEST(StoredNumber, RangesAreThoseOfTheFormats) {
 }
 
 }  // namespace
-}  // namespace fathom::quant
+}  // namespace fathom::quant::stored_number_test
