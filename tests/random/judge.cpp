@@ -86,7 +86,7 @@ Json memory_of(const fs::path& folder) {
 
 Judgement judge_failure(const Ended& ended, bool began) {
   const std::string errors = errors_of(ended.errors);
-  if (ended.late) return {Verdict::kWrong, "took too long"};
+  if (ended.late) return {Verdict::kLate, "not at its end after " + std::to_string(kMostSeconds) + " s"};
   if (ended.signal != 0)
     return {Verdict::kWrong, "signal " + std::to_string(ended.signal) + ": " + end_of(ended.errors)};
   if (errors.empty()) return {Verdict::kWrong, "failed without an error: " + end_of(ended.errors)};
@@ -204,7 +204,7 @@ Judgement judge_plans(const std::vector<Json>& plans) {
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
-  constexpr std::array<std::string_view, 5> kNames = {"refused", "exact", "bounded", "ended early", "wrong"};
+  constexpr std::array<std::string_view, 6> kNames = {"refused", "exact", "bounded", "ended early", "late", "wrong"};
   return kNames[static_cast<size_t>(verdict)];
 }
 
@@ -236,8 +236,7 @@ Judgement play(const RandomRun& run, Programs& programs, const fs::path& folder,
     }
     all.above_bytes = std::max(all.above_bytes, one.above_bytes);
     // The plan is of the first process; of several others may need more, and each refuses by itself.
-    if (trial.within_plan && !run.of_several() && command.folder == "out" && !memory.is_null() &&
-        one.verdict != Verdict::kWrong) {
+    if (trial.within_plan && !run.of_several() && command.folder == "out" && !memory.is_null()) {
       commands.push_back(within_plan(command, memory));
     }
     if (command.arguments.front() == "estimate" && one.verdict == Verdict::kExact) {

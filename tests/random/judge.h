@@ -16,6 +16,7 @@ enum class Verdict {
   kExact,       // every figure as planned, to the byte
   kBounded,     // a figure that the plan calls a bound was one: never too low, and near enough
   kEndedEarly,  // by early stopping, below the plan; or as FP16 found no loss scale in its few steps
+  kLate,        // not at its end after kMostSeconds: nothing is known of it
   kWrong,       // anything else
 };
 std::string_view name_of(Verdict verdict);

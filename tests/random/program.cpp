@@ -15,7 +15,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSeconds = 600;  // for one command line, which takes below one: it hangs
 constexpr std::chrono::minutes kPatience{15};
 
 std::string read_if_there(const fs::path& path) { return fs::exists(path) ? read_file(path) : ""; }
@@ -44,7 +43,7 @@ phantom_gpu::Child& Programs::server_for(const std::string& device) {
 
 Ended Programs::run_itself(const std::vector<std::string>& arguments, const fs::path& folder) const {
   const auto quoted = [](const std::string& word) { return "'" + word + "'"; };  // none has one
-  std::string command = "cd " + quoted(folder.string()) + " && exec timeout -k 5 " + std::to_string(kSeconds) + " " +
+  std::string command = "cd " + quoted(folder.string()) + " && exec timeout -k 5 " + std::to_string(kMostSeconds) + " " +
                         quoted((program_.parent_path() / "fathom").string());
   for (const std::string& word : arguments) command += " " + quoted(word);
   command += " > stdout.txt 2> stderr.txt < /dev/null";
@@ -68,7 +67,7 @@ Ended Programs::run(const std::string& device, const std::vector<std::string>& a
                         {"folder", folder.string()},
                         {"output", output.string()},
                         {"errors", errors.string()},
-                        {"seconds", kSeconds}};
+                        {"seconds", kMostSeconds}};
   const Json answer = server_for(device).ask(request, kPatience);
   Ended ended;
   ended.status = answer.at("status");

@@ -12,6 +12,8 @@
 
 namespace fathom::random {
 
+inline constexpr int kMostSeconds = 600;  // of one command line, which takes below one: a later one is killed
+
 // How a command line ended, and what it said.
 struct Ended {
   int status = 0;  // of the exit; -1: it was killed
