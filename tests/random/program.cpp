@@ -43,8 +43,8 @@ phantom_gpu::Child& Programs::server_for(const std::string& device) {
 
 Ended Programs::run_itself(const std::vector<std::string>& arguments, const fs::path& folder) const {
   const auto quoted = [](const std::string& word) { return "'" + word + "'"; };  // none has one
-  std::string command = "cd " + quoted(folder.string()) + " && exec timeout -k 5 " + std::to_string(kMostSeconds) + " " +
-                        quoted((program_.parent_path() / "fathom").string());
+  std::string command = "cd " + quoted(folder.string()) + " && exec timeout -k 5 " + std::to_string(kMostSeconds) +
+                        " " + quoted((program_.parent_path() / "fathom").string());
   for (const std::string& word : arguments) command += " " + quoted(word);
   command += " > stdout.txt 2> stderr.txt < /dev/null";
   const auto start = std::chrono::steady_clock::now();

@@ -41,8 +41,8 @@ void play_all(uint64_t seed, const std::vector<Draw>& draws) {
     const Judgement judgement = play(run, programs, folder);
     refused += judgement.verdict == Verdict::kRefused ? 1 : 0;
     if (judgement.verdict != Verdict::kWrong && judgement.verdict != Verdict::kLate) continue;
-    ADD_FAILURE() << judgement.reason << "\nscripts/campaigns/random_configurations --seed " << seed << " --first " << number
-                  << (run.gpu.empty() ? " --near --cpu 1 --phantom 0" : " --near --cpu 0 --phantom 1")
+    ADD_FAILURE() << judgement.reason << "\nscripts/campaigns/random_configurations --seed " << seed << " --first "
+                  << number << (run.gpu.empty() ? " --near --cpu 1 --phantom 0" : " --near --cpu 0 --phantom 1")
                   << " draws it again and makes it small: " << run.gpu << "\n"
                   << to_yaml(run) << run.model.dump();
   }
