@@ -30,8 +30,8 @@ KernelTraits kernel_traits(const arch::Architecture& architecture);
 
 // Of a run, what the ring of batches has room for (train/batch_ring.h).
 struct Extent {
-  int64_t tokens = 0;         // rows × length of the largest batch
-  int64_t source_tokens = 0;  // likewise of sources
+  int64_t tokens = 0;                   // rows × length of the largest batch
+  int64_t source_tokens = 0;            // likewise of sources
   void widen(const BatchShape& batch);  // throws UsageError for a batch of more tokens than can be planned
   bool operator==(const Extent&) const = default;
 };
