@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Numbers that README and docs quote of a page are those of the page.
+"""Numbers that README and docs quote of a page are those of the page, and a page is made by a program of a commit.
 
 A link whose text holds numbers quotes them: they stand together on a line of the page that it leads to. And each number of
 a thousand or more in a paragraph or row of a table that links to a page of benchmarks/ stands on one of those pages.
@@ -63,7 +63,10 @@ def main():
         told, count = wrong_in(page, page.read_text())
         wrong += [f"{page.name}: {each}" for each in told]
         quoted += count
-    print(*wrong, f"{quoted} numbers are quoted, {len(wrong)} wrongly", sep="\n")
+    for page in sorted((ROOT / "benchmarks").glob("*.md")):
+        if re.search(r"^Program: .*changes", page.read_text(encoding="utf-8"), re.M):
+            wrong.append(f"{page.name}: made by a program with changes that are in no commit")
+    print(*wrong, f"{quoted} numbers are quoted; {len(wrong)} faults", sep="\n")
     return bool(wrong) or quoted < 20
 
 
