@@ -18,7 +18,10 @@ int64_t added(int64_t sum, int64_t value, int64_t times = 1) {
   const bool overflows =
       __builtin_mul_overflow(value, times, &product) || __builtin_add_overflow(sum, product, &result);
   if (!overflows && value >= 0) return result;  // of what an operator declares, a negative number has overflown
-  throw UsageError("a step takes more than 2^63 operations", kSmallerBatch);
+  throw UsageError(
+      "a step takes more than 2^63 operations "
+      "(per_device_train_batch_size × gradient_accumulation_steps × max_length)",
+      kSmallerBatch);
 }
 
 void add(int64_t& sum, int64_t value, int64_t times) { sum = added(sum, value, times); }
