@@ -15,6 +15,7 @@ namespace fathom::arch {
 namespace {
 
 constexpr const char *kGateUp = "gate_up_proj", *kDown = "down_proj", *kRouterWeight = "gate.weight";
+constexpr ExpertFiles kNeverLinear[] = {ExpertFiles::kStacked, ExpertFiles::kTurned};
 
 // In target_modules the names that mean experts or a router, and the parameters that they are now.
 const std::map<std::string, std::string>& expert_targets() {
@@ -91,7 +92,8 @@ bool stays_linear(const ParameterSpec& spec, bool has_experts) {
 
 // Whether PEFT takes names of linear layers for what experts and routers are now.
 bool had_linear_experts(const Architecture& architecture) {
-  return architecture.experts() != nullptr && architecture.experts()->files != ExpertFiles::kStacked;
+  const Experts* experts = architecture.experts();
+  return experts != nullptr && std::ranges::find(kNeverLinear, experts->files) == std::end(kNeverLinear);
 }
 
 }  // namespace

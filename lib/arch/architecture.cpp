@@ -20,7 +20,8 @@ constexpr AttentionNames kSelfAttention = {.norm_before = "input_layernorm",
                                            .value = "self_attn.v_proj",
                                            .output = "self_attn.o_proj",
                                            .query_norm = "self_attn.q_norm",
-                                           .key_norm = "self_attn.k_norm"};
+                                           .key_norm = "self_attn.k_norm",
+                                           .sinks = "self_attn.sinks"};
 constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
                                    .norm_after = "post_feedforward_layernorm",
                                    .module = "mlp",
@@ -124,6 +125,7 @@ LayerNames LayerSpec::names() const {
     names.attention.query_norm = "self_attn.query_layernorm";
     names.attention.key_norm = "self_attn.key_layernorm";
   }
+  if (naming == Naming::kGptOss) names.feed_forward.router = "mlp.router";
   if (naming == Naming::kGraniteMoe) {
     names.feed_forward.module = "block_sparse_moe";
     names.feed_forward.router = "block_sparse_moe.router";
@@ -259,6 +261,12 @@ class Specs {
       add_its({width(step.makes) / step.groups}, Role::kNorm);
     } else if (step.kind == StepKind::kLinear) {
       add_its({width(step.makes), width(step.reads)}, Role::kProjection);
+    } else if (step.kind == StepKind::kAttend && layer.attention().sinks) {
+      specs_.push_back({architecture_.layer_prefix(number) + layer.names().attention.sinks,
+                        {layer.attention().heads},
+                        Role::kSink,
+                        number,
+                        architecture_.initializer_range});
     } else if (step.kind == StepKind::kConvolve) {
       add_its({width(step.makes), std::get<ShortConvolution>(layer.mixer).taps}, Role::kConvolution);
     } else if (step.kind == StepKind::kDelta) {
@@ -280,12 +288,18 @@ class Specs {
   void add_experts(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t number) {
     const std::string prefix = architecture_.layer_prefix(number);
     const int64_t count = feed_forward.experts->count, width = architecture_.hidden_size, inner = feed_forward.width;
+    const bool biased = feed_forward.experts->biased;
     add(prefix + names.router, {count, width}, Role::kRouter, number);
+    if (biased) {
+      const double std = architecture_.initializer_range;
+      specs_.push_back({prefix + names.router + ".bias", {count}, Role::kExpertBias, number, std});
+    }
     const auto add_stack = [&](const char* its, int64_t rows, int64_t columns) {
       const std::string name = prefix + names.experts + its;
       rows = checked_multiply(count, rows, name);
       specs_.push_back(
           {name, {rows, columns}, Role::kExperts, number, initial_std(Role::kExperts, columns, 1), /*experts=*/count});
+      if (biased) specs_.push_back({name + "_bias", {rows}, Role::kExpertBias, number, 0, /*experts=*/count});
     };
     add_stack(".gate_up_proj", checked_multiply(2, inner, prefix), width);
     add_stack(".down_proj", width, inner);
@@ -337,7 +351,7 @@ int64_t count_parameters(const Architecture& architecture, int64_t Experts::*of_
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(architecture)) {
     int64_t elements = spec.elements();
-    if (spec.role == Role::kExperts) {
+    if (spec.experts > 1) {
       const Experts& experts = *architecture.layers[static_cast<size_t>(spec.layer)].feed_forward.experts;
       elements = elements / experts.count * (experts.*of_experts);
     }

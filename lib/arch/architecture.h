@@ -36,6 +36,7 @@ struct Attention {
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   bool norms_turned = false;  // query_key_norm is of queries and keys that are rotated already
   bool output_gate = false;   // q_proj makes of each head its query, then a gate: its sigmoid times what the head made
+  bool sinks = false;         // each head has a number that takes part in the softmax over its scores, without a value
   std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
 
   int64_t queries() const { return heads * head_dim; }         // H * E
@@ -74,6 +75,7 @@ enum class ExpertFiles {
   kProjections,  // "mlp.experts.3.gate_proj.weight"
   kMixtral,      // "block_sparse_moe.experts.3.w1.weight"
   kStacked,      // "block_sparse_moe.input_linear.weight", of all experts
+  kTurned,       // "mlp.experts.gate_up_proj", of all experts, each with the columns of its matrix as rows
 };
 
 // Feed-forward parts of one shape, of which a router chooses some for each token and adds what they make, weighed by
@@ -83,6 +85,9 @@ struct Experts {
   int64_t per_token = 0;    // K
   bool normalised = false;  // the weights of the chosen add up to one
   ExpertFiles files = ExpertFiles::kProjections;
+  bool biased = false;  // router and experts add biases, those of the down projections before they are weighed
+  // Set: in the place of the activation, of rows of the gate and of the up projection that take turns.
+  std::optional<ClampedGate> clamped = std::nullopt;
   bool operator==(const Experts&) const = default;
 };
 
@@ -92,7 +97,7 @@ struct FeedForward {
   bool gated = true;   // activation(gate) * up, else activation(up)
   bool fused = false;  // one projection makes gate and up, in this order
   Activation activation = Activation::kSilu;
-  std::optional<Experts> experts = std::nullopt;  // always gated, without biases
+  std::optional<Experts> experts = std::nullopt;  // always gated; of biases they say themselves
   bool operator==(const FeedForward&) const = default;
 };
 
@@ -117,7 +122,8 @@ struct LayerSpec {
   const Attention& attention() const { return std::get<Attention>(mixer); }
   Attention& attention() { return std::get<Attention>(mixer); }
   bool has_bias() const {
-    return feed_forward.bias || (attends() && (attention().input_bias || attention().output_bias));
+    const bool of_router = feed_forward.experts && feed_forward.experts->biased;
+    return feed_forward.bias || of_router || (attends() && (attention().input_bias || attention().output_bias));
   }
   bool operator==(const LayerSpec&) const = default;
 };
@@ -223,9 +229,11 @@ enum class Role {
   kGateNorm,     // the weight of a norm that is gated: norm_offset is not added to it
   kDecayRate,    // of a GatedDelta, the logarithm of how fast each value head's state decays
   kDecayBias,    // likewise, added to what each token says of it
+  kSink,         // of attention, a number for each head: neither adapter nor codes
   kBias,
-  kStepSizes,  // of a projection that is fake-quantized; a run has them, not the model
-  kAdapterA,   // likewise
+  kExpertBias,  // of a router, or of all experts of a layer one after the other
+  kStepSizes,   // of a projection that is fake-quantized; a run has them, not the model
+  kAdapterA,    // likewise
   kAdapterB,
 };
 
@@ -236,7 +244,7 @@ struct ParameterSpec {
   std::vector<int64_t> shape;
   Role role = Role::kNorm;
   int64_t layer = kNoLayer;  // counted from 0
-  double initial_std = 0;    // of the normal distribution a matrix is drawn from
+  double initial_std = 0;    // of the normal distribution a matrix, sinks or a router's biases are drawn from
   int64_t experts = 1;       // of how many matrices it is made, which lie one below the other
   bool is_matrix() const { return shape.size() == 2; }
   bool takes_decay() const { return is_matrix() && role != Role::kRelativeBias && role != Role::kStepSizes; }

@@ -42,10 +42,10 @@ struct FamilyRotary {
 };
 
 // Whose keys say what experts there are (read_experts.cpp).
-enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe, kGraniteMoe };
+enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe, kGraniteMoe, kGptOss };
 
 // Whose names the keys of a config.json have. A row of T5's or GPT-2's says no more than how the family is called.
-enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid, kQwen35 };
+enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid, kQwen35, kGptOss };
 
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"

@@ -4,7 +4,7 @@
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
-enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2, kQwen35, kGraniteHybrid, kHunyuan };
+enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2, kQwen35, kGraniteHybrid, kHunyuan, kGptOss };
 
 // Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
@@ -13,6 +13,7 @@ struct AttentionNames {
   const char* fused = nullptr;                                                       // "self_attn.qkv_proj"
   const char *query = nullptr, *key = nullptr, *value = nullptr, *output = nullptr;  // "self_attn.q_proj"
   const char *query_norm = nullptr, *key_norm = nullptr;
+  const char* sinks = nullptr;  // "self_attn.sinks", without a module of their own
 };
 
 struct ConvolutionNames {

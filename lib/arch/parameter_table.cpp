@@ -53,8 +53,8 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
     };
     for (const ParameterSpec& spec : specs) {
       const bool is_module = spec.role != Role::kExperts && spec.role != Role::kRouter &&
-                             spec.role != Role::kConvolution && spec.role != Role::kDecayRate &&
-                             spec.role != Role::kDecayBias;
+                             spec.role != Role::kExpertBias && spec.role != Role::kConvolution &&
+                             spec.role != Role::kDecayRate && spec.role != Role::kDecayBias && spec.role != Role::kSink;
       if (is_module) match(name_in_whole(architecture.text_part, spec.module()), spec.name);
       if (architecture.tie_word_embeddings && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }

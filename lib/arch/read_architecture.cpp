@@ -9,6 +9,7 @@
 #include "arch/families.h"
 #include "arch/read_experts.h"
 #include "arch/read_gpt2.h"
+#include "arch/read_gpt_oss.h"
 #include "arch/read_granite_hybrid.h"
 #include "arch/read_lfm2.h"
 #include "arch/read_qwen35.h"
@@ -333,6 +334,12 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
       words.erase(kLayerTypes);
       read_decoder(ConfigJson(words, origin), family, architecture);
       read_deltas(config, architecture);
+      break;
+    }
+    case Keys::kGptOss: {
+      const Json words = gpt_oss_in_llamas_words(config, json);
+      read_decoder(ConfigJson(words, origin), family, architecture);
+      for (LayerSpec& layer : architecture.layers) layer.attention().sinks = true;
       break;
     }
     case Keys::kT5:

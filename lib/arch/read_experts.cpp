@@ -22,6 +22,8 @@ Defaults defaults_of(ExpertKeys keys) {
       return {8, 2, 0.001};
     case ExpertKeys::kOlmoe:
       return {64, 8, 0.01};
+    case ExpertKeys::kGptOss:
+      return {128, 4, 0.001};
     case ExpertKeys::kQwen3Moe:
     case ExpertKeys::kNone:
       break;
@@ -45,7 +47,7 @@ void refuse_other_routers(const ConfigJson& config) {
     const Json* value = config.asked(key);
     if (value == nullptr) continue;
     config.refuse(key, value->dump().substr(0, 80) + " asks for another router than a softmax over all experts",
-                  "take a model whose router is Mixtral's, Qwen3-MoE's, OLMoE's or Granite MoE's");
+                  "take a model whose router is Mixtral's, Qwen3-MoE's, OLMoE's, Granite MoE's or gpt-oss's");
   }
   if (config.asked("router_jitter_noise") != nullptr) config.refuse("router_jitter_noise", "only 0 is supported");
   // 0 is no none: transformers would clip everything to it.
@@ -58,6 +60,14 @@ int64_t read_count(const ConfigJson& config, int64_t fallback) {
     config.refuse(kCount, "differs from num_local_experts");
   }
   return count;
+}
+
+ClampedGate read_clamped_gate(const ConfigJson& config) {
+  const ClampedGate usual;
+  const ClampedGate gate = {config.number("swiglu_alpha", usual.slope, 0),
+                            config.number("swiglu_limit", usual.limit, 0)};
+  if (gate.limit == 0) config.refuse("swiglu_limit", "expected more than 0");
+  return gate;
 }
 
 // Layers that have none, as mlp_only_layers lists them.
@@ -79,16 +89,22 @@ void read_experts(const ConfigJson& config, const Family& family, Architecture& 
   const bool qwen = family.experts == ExpertKeys::kQwen3Moe;
   Experts experts;
   experts.count = read_count(config, defaults.count);
+  const bool gpt_oss = family.experts == ExpertKeys::kGptOss;
   experts.per_token = config.size("num_experts_per_tok", defaults.per_token);
   if (experts.per_token > experts.count) {
     config.refuse("num_experts_per_tok", std::to_string(experts.per_token) + " is more than the " +
                                              std::to_string(experts.count) + " experts that there are");
   }
-  // Granite's softmax over the chosen alone is that over all, divided by the sum of the chosen.
+  // Granite's and gpt-oss's softmax over the chosen alone is that over all, divided by the sum of the chosen.
   const bool mixtral = family.experts == ExpertKeys::kMixtral, granite = family.experts == ExpertKeys::kGraniteMoe;
-  experts.normalised = mixtral || granite || config.flag("norm_topk_prob");
+  experts.normalised = mixtral || granite || gpt_oss || config.flag("norm_topk_prob");
   if (mixtral) experts.files = ExpertFiles::kMixtral;
   if (granite) experts.files = ExpertFiles::kStacked;
+  if (gpt_oss) {
+    experts.files = ExpertFiles::kTurned;
+    experts.biased = true;
+    experts.clamped = read_clamped_gate(config);
+  }
   const int64_t every = qwen ? config.size("decoder_sparse_step", 1) : 1;
   const std::set<int64_t> dense = qwen ? read_dense_layers(config) : std::set<int64_t>();
   for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {

@@ -26,10 +26,16 @@ bool is_mixtral(const Architecture& architecture, const ParameterSpec& spec) {
 bool is_granite(const Architecture& architecture, const ParameterSpec& spec) {
   return has_files(architecture, spec, ExpertFiles::kStacked);
 }
+bool is_turned(const Architecture& architecture, const ParameterSpec& spec) {
+  return has_files(architecture, spec, ExpertFiles::kTurned);
+}
 
 std::vector<StoredPart> whole(const ParameterSpec& spec, std::string name) {
   return {{std::move(name), spec.shape, 0, spec.shape[0]}};
 }
+
+// Of all, where the other biases are a router's.
+bool is_of_experts(const ParameterSpec& bias) { return !bias.name.ends_with(".bias"); }
 
 // GPT-2's projections are stored by what they read.
 std::vector<StoredPart> transposed(const ParameterSpec& spec, std::string name) {
@@ -40,6 +46,19 @@ bool is_gpt2(const Architecture& architecture) { return architecture.layers.fron
 // All experts in one tensor.
 std::vector<StoredPart> stacked(const ParameterSpec& spec, std::string name) {
   return {{std::move(name), {spec.experts, spec.shape[0] / spec.experts, spec.shape[1]}, 0, spec.shape[0]}};
+}
+
+// The same with the columns of each expert's matrix as rows.
+std::vector<StoredPart> stacked_and_turned(const ParameterSpec& spec) {
+  std::vector<StoredPart> parts = stacked(spec, spec.name);
+  std::swap(parts.front().shape[1], parts.front().shape[2]);
+  parts.front().transposed = true;
+  return parts;
+}
+
+// The biases of all experts, a row for each.
+std::vector<StoredPart> stacked_biases(const ParameterSpec& spec, int64_t experts) {
+  return {{spec.name, {experts, spec.shape[0] / experts}, 0, spec.shape[0]}};
 }
 
 std::vector<StoredPart> of_granite(const Architecture& architecture, const ParameterSpec& spec) {
@@ -77,6 +96,12 @@ std::vector<StoredPart> parts_in_decoder(const Architecture& architecture, const
   // That of a layer of torch, which has a dimension for channels that are convolved together.
   if (spec.role == Role::kConvolution) return {{spec.name, {spec.shape[0], 1, spec.shape[1]}, 0, spec.shape[0]}};
   if (is_granite(architecture, spec)) return of_granite(architecture, spec);
+  if (is_turned(architecture, spec)) {
+    return spec.role == Role::kExperts ? stacked_and_turned(spec) : whole(spec, spec.name);
+  }
+  if (spec.role == Role::kExpertBias && is_of_experts(spec)) {
+    return stacked_biases(spec, feed_forward_of(architecture, spec).experts->count);
+  }
   const bool mixtral = is_mixtral(architecture, spec);
   const std::string module = mixtral ? kMixtralModule : kModule;
   if (spec.role == Role::kExperts) return by_expert(architecture, spec, module, mixtral);
@@ -99,7 +124,7 @@ std::vector<std::vector<StoredPart>> spellings_in_decoder(const Architecture& ar
   if (spec.role == Role::kRouter && spellings.front().front().name != spec.name) {
     spellings.push_back(whole(spec, spec.name));
   }
-  if (spec.role != Role::kExperts) return spellings;
+  if (spec.role != Role::kExperts || is_turned(architecture, spec)) return spellings;
   if (is_mixtral(architecture, spec)) spellings.push_back(by_expert(architecture, spec, kModule, /*mixtral=*/true));
   spellings.push_back(stacked(spec, spec.name));
   return spellings;

@@ -15,7 +15,7 @@ struct StoredPart {
   std::string name;            // "model.layers.3.mlp.experts.7.up_proj.weight"
   std::vector<int64_t> shape;  // as it is stored
   int64_t first_row = 0, rows = 0;
-  bool transposed = false;  // the folder has the columns of the parameter as rows
+  bool transposed = false;  // the folder has the columns of the parameter as rows, of all experts those of each
 };
 
 // The parts that make up the parameter, in the order of its rows, as transformers saves them; most are one part under

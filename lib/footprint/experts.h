@@ -14,7 +14,8 @@ struct StackSizes {
   bool trained = false;
   int64_t rank = 0;  // of its adapter, for each expert; 0: it has none
   std::optional<quant::Scheme> codes = std::nullopt;
-  bool comes_cast = false;  // no copies are made of its matrices
+  bool comes_cast = false;     // no copies are made of its matrices
+  bool trains_biases = false;  // where there are some
   bool keeps_input() const { return trained || rank > 0; }
 };
 
@@ -22,6 +23,8 @@ struct ExpertSizes {
   int64_t count = 0, per_token = 0;  // N, K
   int64_t width = 0, inner = 0;      // D, F
   StackSizes gate_up, down;
+  bool biased = false;   // each expert adds biases
+  bool clamped = false;  // ops/clamped_gate.h, else gated by silu
   bool makes_input_again = false;
   bool input_needs_gradient = true;
 };

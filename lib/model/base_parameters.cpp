@@ -39,7 +39,11 @@ class StoredRows {
       of_part.shape = part.shape;
       const at::Tensor stored = stored_tensor(of_part, added, *entry, where);
       const bool stacked = part.shape.size() != spec.shape.size();
-      tensors_.push_back(part.transposed ? stored.t() : stacked ? stored.flatten(0, 1) : stored);
+      if (stacked && part.transposed) {
+        for (int64_t expert = 0; expert < stored.size(0); ++expert) tensors_.push_back(stored.select(0, expert).t());
+      } else {
+        tensors_.push_back(part.transposed ? stored.t() : stacked ? stored.flatten(0, 1) : stored);
+      }
       entries_.push_back(*entry);
     }
   }
@@ -171,13 +175,23 @@ void require_same(const weights::ModelFolder& folder, const std::string& name, c
               "save the model again with transformers, whose embeddings are tied");
 }
 
-void initialise_vector(const at::Tensor& tensor, arch::Role role, double norm_offset) {
-  if (role == arch::Role::kDecayRate) {
-    tensor.uniform_(0.01, 16).log_();
-  } else if (role == arch::Role::kNorm) {
-    tensor.fill_(1 - norm_offset);
-  } else {
-    tensor.fill_(role == arch::Role::kBias ? 0 : 1);
+void initialise_vector(const at::Tensor& tensor, const arch::ParameterSpec& spec, double norm_offset) {
+  switch (spec.role) {
+    case arch::Role::kDecayRate:
+      tensor.uniform_(0.01, 16).log_();
+      return;
+    case arch::Role::kNorm:
+      tensor.fill_(1 - norm_offset);
+      return;
+    case arch::Role::kSink:
+    case arch::Role::kExpertBias:
+      tensor.normal_(0, spec.initial_std);
+      return;
+    case arch::Role::kBias:
+      tensor.zero_();
+      return;
+    default:
+      tensor.fill_(1);
   }
 }
 
@@ -250,7 +264,7 @@ void initialise_base(const std::vector<BaseParameter>& base, const arch::Archite
     } else if (parameter.spec.is_matrix()) {
       parameter.tensor.normal_(0, parameter.spec.initial_std);
     } else {
-      initialise_vector(parameter.tensor, parameter.spec.role, architecture.norm_offset);
+      initialise_vector(parameter.tensor, parameter.spec, architecture.norm_offset);
     }
     if (parameter.quantizer) ops::initialise_steps(parameter.tensor, *parameter.quantizer);
   }

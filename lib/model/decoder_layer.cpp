@@ -100,7 +100,8 @@ class Pass {
         return make(step, ops::rotate(heads_of(read(step)), queries ? turns.queries : turns.keys, turns.interleaved));
       }
       case StepKind::kAttend:
-        return make(step, attend(heads_of(read(step, 0)), heads_of(read(step, 1)), heads_of(read(step, 2))));
+        return make(step,
+                    attend(heads_of(read(step, 0)), heads_of(read(step, 1)), heads_of(read(step, 2)), weights.sinks_H));
       case StepKind::kAttendSource:
         return make(step, attend_to_source(step));
       case StepKind::kConvolve:
@@ -199,7 +200,8 @@ class Pass {
     return scores;
   }
   // [T, H * E]
-  at::Tensor attend(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE) const {
+  at::Tensor attend(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
+                    const at::Tensor& sinks_H) const {
     const int64_t length = q_BSHE.size(1);
     const auto by_scores = [&](const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE) {
       return ops::biased_attention(q_BSHE, keys_BSKE, values_BSKE, scores(), context_.dropout);
@@ -211,14 +213,14 @@ class Pass {
         return all_BKCE.narrow(2, 0, context_.seen + length);
       };
       const at::Tensor keys_BKSE = with_new(state_->kept[0], k_BSKE), values_BKSE = with_new(state_->kept[1], v_BSKE);
-      attended_BSD = context_.by_scores
-                         ? by_scores(keys_BKSE.transpose(1, 2), values_BKSE.transpose(1, 2))
-                         : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context_.kernel, attention().window);
+      attended_BSD = context_.by_scores ? by_scores(keys_BKSE.transpose(1, 2), values_BKSE.transpose(1, 2))
+                                        : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context_.kernel,
+                                                                attention().window, sinks_H);
     } else if (context_.by_scores) {
       attended_BSD = by_scores(k_BSKE, v_BSKE);
     } else {
-      attended_BSD =
-          ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context_.kernel, context_.documents.get(), attention().window);
+      attended_BSD = ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context_.kernel, context_.documents.get(),
+                                           attention().window, sinks_H);
     }
     return attended_BSD.view({context_.rows * length, attention().queries()});
   }

@@ -26,6 +26,7 @@ struct StepWeights {
   ops::NormWeights norm = {};
   std::optional<ExpertWeights> experts = std::nullopt;
   at::Tensor taps_DJ = {};
+  at::Tensor sinks_H = {};  // undefined: attention has none
   ops::DeltaWeights delta = {};
 };
 

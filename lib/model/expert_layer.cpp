@@ -7,7 +7,7 @@ namespace fathom::model {
 
 at::Tensor run_experts(const ExpertWeights& weights, const ops::LinearInput& x_TD, const ops::ModuleNames& names,
                        const std::shared_ptr<ops::Balance>& balance, const ops::ComputeScope& compute) {
-  const ops::Router router{weights.spec.count, weights.spec.per_token, weights.spec.normalised};
+  const ops::Router router{weights.spec.count, weights.spec.per_token, weights.spec.normalised, weights.spec.biased};
   const ops::Routes routes =
       ops::route(ops::linear(x_TD, weights.router, compute, /*training=*/false), router, balance);
   names.backward(routes.weights_TK, weights.router_module);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cpu/routed_rows.h"
+#include "ops/linear/matrix_product.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -84,6 +85,11 @@ void sort_on_gpu(const at::Tensor& chosen_TK, Routes& routes) {
   routes.counts = counts_of(at::searchsorted(experts_R, next_N), pairs_R.size(0));
 }
 
+// What there is of each row, as weights_TK are ordered.
+at::Tensor of_tokens(const at::Tensor& x_R, const Routes& routes) {
+  return x_R.index_select(0, routes.rows_P).view({-1, routes.per_token});
+}
+
 }  // namespace
 
 Routes route(const at::Tensor& logits_TN, const Router& router, std::shared_ptr<Balance> balance) {
@@ -101,6 +107,7 @@ Routes route(const at::Tensor& logits_TN, const Router& router, std::shared_ptr<
   if (logits_TN.is_cpu()) sort_on_cpu(choice->chosen_TK, routes);
   if (logits_TN.is_cuda()) sort_on_gpu(choice->chosen_TK, routes);
   routes.tokens_R = at::div(routes.pairs_R, router.per_token, "floor");
+  if (router.biased_experts) routes.experts_R = choice->chosen_TK.view({-1}).index_select(0, routes.pairs_R);
   return routes;
 }
 
@@ -134,11 +141,23 @@ at::Tensor products_of_rows(const at::Tensor& x_RF, const at::Tensor& y_RF, cons
   } else {
     sums_R = (x_RF * y_RF).sum(1, /*keepdim=*/false, at::kFloat);
   }
-  return sums_R.index_select(0, routes.rows_P).view({-1, routes.per_token});
+  return of_tokens(sums_R, routes);
 }
 
 at::Tensor weights_of_rows(const Routes& routes, at::ScalarType dtype) {
   return routes.weights_TK.detach().view({-1}).index_select(0, routes.pairs_R).to(dtype).unsqueeze(1);
+}
+
+at::Tensor choices_of_rows(const Routes& routes, at::ScalarType dtype, bool weighed) {
+  const at::Tensor experts_R1 = routes.experts_R.unsqueeze(1);
+  at::Tensor choices_RN = at::zeros({experts_R1.size(0), routes.experts}, routes.weights_TK.options().dtype(dtype));
+  if (!weighed) return choices_RN.scatter_(1, experts_R1, 1);
+  return choices_RN.scatter_(1, experts_R1, weights_of_rows(routes, dtype));
+}
+
+at::Tensor products_with_biases(const at::Tensor& x_RD, const at::Tensor& biases_ND, const Routes& routes) {
+  const at::Tensor all_RN = ops::mm(x_RD, biases_ND.t());
+  return of_tokens(all_RN.gather(1, routes.experts_R.unsqueeze(1)).to(at::kFloat).view({-1}), routes);
 }
 
 }  // namespace fathom::ops

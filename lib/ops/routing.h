@@ -17,6 +17,7 @@ struct Routes {
   at::Tensor weights_TK;               // FP32, with a gradient
   at::Tensor pairs_R, tokens_R;        // int32: of each row its pair t * K + k, and t
   at::Tensor rows_P;                   // int32: of each pair its row
+  at::Tensor experts_R;                // int64: of each row its expert; undefined where no expert adds biases
   // Of each expert's rows, for which the host waits; empty on a phantom, which has no numbers.
   std::vector<int64_t> counts;
 };
@@ -24,6 +25,7 @@ struct Routes {
 struct Router {
   int64_t experts = 0, per_token = 0;
   bool normalised = false;
+  bool biased_experts = false;  // Routes::experts_R is wanted
 };
 
 // softmax over the experts in FP32, of which the largest K are the weights, as they are or divided by their sum.
@@ -38,5 +40,14 @@ at::Tensor products_of_rows(const at::Tensor& x_RF, const at::Tensor& y_RF, cons
 
 // The weight of each row, [R, 1] in this type.
 at::Tensor weights_of_rows(const Routes& routes, at::ScalarType dtype);
+
+// [R, N] in this type: in each row 1, or its weight, in the column of its expert, and zeros. Times the biases of
+// experts, [N, O], it is what each row gets of them; turned, times the gradients of rows, [R, O], it is that of the
+// biases. With experts_R.
+at::Tensor choices_of_rows(const Routes& routes, at::ScalarType dtype, bool weighed);
+
+// Of each row of x and the bias of its expert, the sum of x * bias, in FP32, as weights_TK are ordered: [T, K]. With
+// experts_R.
+at::Tensor products_with_biases(const at::Tensor& x_RD, const at::Tensor& biases_ND, const Routes& routes);
 
 }  // namespace fathom::ops

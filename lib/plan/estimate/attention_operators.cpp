@@ -3,6 +3,7 @@
 
 #include "footprint/attention_output.h"
 #include "footprint/biased_attention.h"
+#include "plan/estimate/parameter_gradients.h"
 
 namespace fathom::plan {
 
@@ -12,6 +13,11 @@ footprint::AttentionKernel kernel_of(const Target& target) {
     if (target.attention_kernel.ends_with(footprint::kernel_name(kernel))) return kernel;
   }
   return footprint::AttentionKernel::kFlash;
+}
+
+footprint::Tensors gradients_of_sinks(const LayerSubject& subject) {
+  if (!subject.spec.attention().sinks) return {};
+  return gradients_of(subject.rows, subject.spec.names().attention.sinks);
 }
 
 namespace {
@@ -25,6 +31,8 @@ footprint::AttentionSizes attention_sizes(const LayerSubject& subject) {
   sizes.key_heads = attention.key_value_heads;
   sizes.head_size = attention.head_dim;
   sizes.window = attention.window;
+  sizes.sinks = attention.sinks;
+  sizes.trains_sinks = !gradients_of_sinks(subject).empty();
   sizes.amx = subject.target.amx && !subject.step.cuda && sizes.kernel == footprint::AttentionKernel::kFlash &&
               subject.run.precision.computed == DType::kBF16;
   sizes.threads = subject.target.threads;

@@ -6,6 +6,9 @@
 
 namespace fathom::plan {
 
+// Of the layer's sinks, where it has some that are trained.
+footprint::Tensors gradients_of_sinks(const LayerSubject& subject);
+
 // The fused kernel, or the formula; of a model that trains by scores, the one of its evaluations.
 footprint::AttentionKernel kernel_of(const Target& target);
 

@@ -151,14 +151,16 @@ class LayerOperators : LayerValues {
 
   void attend(const Step& step) {
     const size_t made = step.makes.front();
-    known(made) = {any_needs_gradient(step), readers_.keep(made)};
-    const bool differentiated = known(made).needs_gradient, of_source = step.kind == StepKind::kAttendSource;
+    const bool of_source = step.kind == StepKind::kAttendSource;
+    Tensors of_sinks = of_source ? Tensors() : gradients_of_sinks(subject_);
+    known(made) = {any_needs_gradient(step) || !of_sinks.empty(), readers_.keep(made)};
+    const bool differentiated = known(made).needs_gradient;
     part_ = "attention";
     if (of_source || by_scores_) {
       const int64_t keys = of_source ? subject_.batch.source_length : step_.tokens / subject_.batch.rows;
       push(scores_attention(subject_, keys, /*by_distance=*/!of_source, differentiated));
     } else {
-      push(kernel_attention(subject_, differentiated, known(made).is_kept));
+      push(kernel_attention(subject_, differentiated, known(made).is_kept), std::move(of_sinks));
     }
     operators_.back().is_attention = true;
     part_ = of_source ? "cross-attention's output projection" : "attention's output projection";
