@@ -12,9 +12,24 @@ namespace {
 
 constexpr int64_t kTokens = 23, kWidth = 10, kInner = 7, kExperts = 5;
 
+// Of experts as gpt-oss has them: biases one after the other, and how gate and up are weighed, which take turns.
+struct GptOss {
+  at::Tensor gate_up_biases, down_biases;
+  ClampedGate gate;
+};
+
+at::Tensor product_of(const at::Tensor& both, const GptOss* gpt_oss) {
+  const int64_t inner = both.size(1) / 2;
+  if (gpt_oss == nullptr) return at::silu(both.narrow(1, 0, inner)) * both.narrow(1, inner, inner);
+  const double limit = gpt_oss->gate.limit;
+  const at::Tensor gate = both.slice(1, 0, std::nullopt, 2).clamp_max(limit),
+                   up = both.slice(1, 1, std::nullopt, 2).clamp(-limit, limit);
+  return (up + 1) * gate * at::sigmoid(gate * gpt_oss->gate.slope);
+}
+
 // Every expert for every token, with weight 0 where it is not chosen.
 at::Tensor all_experts(const at::Tensor& x_TD, const at::Tensor& logits_TN, const at::Tensor& gate_up,
-                       const at::Tensor& down, const Router& router) {
+                       const at::Tensor& down, const Router& router, const GptOss* gpt_oss = nullptr) {
   const at::Tensor probabilities_TN = at::softmax(logits_TN, -1);
   auto [weights_TK, chosen_TK] = at::topk(probabilities_TN, router.per_token);
   if (router.normalised) weights_TK = weights_TK / weights_TK.sum(-1, true);
@@ -22,10 +37,15 @@ at::Tensor all_experts(const at::Tensor& x_TD, const at::Tensor& logits_TN, cons
   at::Tensor sum;
   const int64_t inner = down.size(1), width = x_TD.size(1);
   for (int64_t expert = 0; expert < router.experts; ++expert) {
-    const at::Tensor both = at::linear(x_TD, gate_up.narrow(0, expert * 2 * inner, 2 * inner));
-    const at::Tensor product = at::silu(both.narrow(1, 0, inner)) * both.narrow(1, inner, inner);
-    const at::Tensor made =
-        at::linear(product, down.narrow(0, expert * width, width)) * weights_TN.select(1, expert).unsqueeze(1);
+    const auto biases = [&](const at::Tensor& all, int64_t rows) {
+      return gpt_oss == nullptr ? std::nullopt : std::optional(all.narrow(0, expert * rows, rows));
+    };
+    at::Tensor none;
+    const at::Tensor both = at::linear(x_TD, gate_up.narrow(0, expert * 2 * inner, 2 * inner),
+                                       biases(gpt_oss ? gpt_oss->gate_up_biases : none, 2 * inner));
+    const at::Tensor made = at::linear(product_of(both, gpt_oss), down.narrow(0, expert * width, width),
+                                       biases(gpt_oss ? gpt_oss->down_biases : none, width)) *
+                            weights_TN.select(1, expert).unsqueeze(1);
     sum = sum.defined() ? sum + made : made;
   }
   return sum;
@@ -81,6 +101,57 @@ TEST_P(ExpertsOf, a_token_have_adapters_as_if_these_were_merged) {
   const Operator reference = [&](const std::vector<at::Tensor>& in) {
     return all_experts(in[0], in[1], merged(gate_up.to(at::kDouble), in[2], in[3], 0.7),
                        merged(down.to(at::kDouble), in[4], in[5], 1.9), router_);
+  };
+  expect_equal(ours, reference,
+               {draw({kTokens, kWidth}, at::kFloat), draw({kTokens, kExperts}, at::kFloat),
+                draw({3 * kExperts, kWidth}, at::kFloat, 0.3), draw({2 * kInner, 3 * kExperts}, at::kFloat, 0.3),
+                draw({2 * kExperts, kInner}, at::kFloat, 0.3), draw({kWidth, 2 * kExperts}, at::kFloat, 0.3)});
+}
+
+TEST_P(ExpertsOf, a_token_may_have_biases_and_a_gate_with_bounds) {
+  at::manual_seed(13);
+  Router router = router_;
+  router.biased_experts = true;
+  constexpr ClampedGate kGate = {1.702, 1.2};
+  const Operator ours = [&](const std::vector<at::Tensor>& in) {
+    const ComputeScope compute(at::kCPU, at::kFloat);
+    ExpertMatrices matrices{kExperts, {in[2]}, {in[3]}, kGate};
+    matrices.gate_up.biases = in[4];
+    matrices.down.biases = in[5];
+    return experts(LinearInput(in[0]), route(in[1], router, nullptr), matrices, compute);
+  };
+  const Operator reference = [&](const std::vector<at::Tensor>& in) {
+    const GptOss gpt_oss{in[4], in[5], kGate};
+    return all_experts(in[0], in[1], in[2], in[3], router, &gpt_oss);
+  };
+  expect_equal(ours, reference,
+               {draw({kTokens, kWidth}, at::kFloat), draw({kTokens, kExperts}, at::kFloat),
+                draw({kExperts * 2 * kInner, kWidth}, at::kFloat), draw({kExperts * kWidth, kInner}, at::kFloat),
+                draw({kExperts * 2 * kInner}, at::kFloat), draw({kExperts * kWidth}, at::kFloat)});
+}
+
+// Of a frozen base with biases, whose gate and up projections take turns in B too.
+TEST_P(ExpertsOf, a_token_may_have_adapters_beside_biases) {
+  at::manual_seed(14);
+  Router router = router_;
+  router.biased_experts = true;
+  const at::Tensor gate_up = draw({kExperts * 2 * kInner, kWidth}, at::kFloat),
+                   down = draw({kExperts * kWidth, kInner}, at::kFloat);
+  const GptOss frozen{draw({kExperts * 2 * kInner}, at::kFloat), draw({kExperts * kWidth}, at::kFloat), {}};
+  const Operator ours = [&](const std::vector<at::Tensor>& in) {
+    const ComputeScope compute(at::kCPU, at::kFloat);
+    ExpertMatrices matrices{kExperts,
+                            {gate_up, std::nullopt, LoraAdapter{in[2], in[3], 0.7}},
+                            {down, std::nullopt, LoraAdapter{in[4], in[5], 1.9}},
+                            frozen.gate};
+    matrices.gate_up.biases = frozen.gate_up_biases;
+    matrices.down.biases = frozen.down_biases;
+    return experts(LinearInput(in[0]), route(in[1], router, nullptr), matrices, compute);
+  };
+  const Operator reference = [&](const std::vector<at::Tensor>& in) {
+    const GptOss wide{frozen.gate_up_biases.to(at::kDouble), frozen.down_biases.to(at::kDouble), frozen.gate};
+    return all_experts(in[0], in[1], merged(gate_up.to(at::kDouble), in[2], in[3], 0.7),
+                       merged(down.to(at::kDouble), in[4], in[5], 1.9), router, &wide);
   };
   expect_equal(ours, reference,
                {draw({kTokens, kWidth}, at::kFloat), draw({kTokens, kExperts}, at::kFloat),
