@@ -179,7 +179,7 @@ struct Architecture {
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
   DType dtype = DType::kF32;  // of the stored weights, as config.json says; of those that are not quantized
-  std::optional<quant::FolderFormat> quantized;  // how projections of layers are stored; unset: as dtype says
+  std::optional<quant::FolderFormat> quantized;  // how projections or experts are stored; unset: as dtype says
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
 
@@ -251,8 +251,11 @@ struct ParameterSpec {
   bool has_row_per_token() const { return role == Role::kEmbedding || role == Role::kHead; }
   // Whatever type the rest of a base has: what is rounded of it would change every token's decay in proportion.
   bool stays_fp32() const { return role == Role::kDecayRate || role == Role::kDecayBias || role == Role::kGateNorm; }
-  // In codes, where a run or a folder has some.
+  // In codes, where a run or a folder has some; in those of a scheme.
   bool may_be_coded() const { return role == Role::kProjection || role == Role::kExperts; }
+  bool may_be_coded_in(quant::Scheme scheme) const {
+    return role == Role::kExperts || (role == Role::kProjection && !quant::is_of_experts_alone(scheme));
+  }
   std::string module() const { return name.substr(0, name.rfind('.')); }  // "model.layers.0.self_attn.q_proj"
   int64_t elements() const;                                               // Throws Error where they leave int64.
 };

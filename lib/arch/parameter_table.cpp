@@ -162,7 +162,8 @@ ParameterTable parameter_table(const Architecture& architecture, const Parameter
       throw UsageError("modules_to_save: the matrix of " + spec.module() + " is stored transposed",
                        "name it in target_modules, which gives it an adapter");
     }
-    if (spec.may_be_coded() && !row.trained) row.codes = settings.base_scheme;
+    const bool coded = settings.base_scheme && spec.may_be_coded_in(*settings.base_scheme);
+    if (coded && !row.trained) row.codes = settings.base_scheme;
     if (const auto rank = ranks.find(spec.name); rank != ranks.end()) {
       row.adapter = adapter_module(spec, ranks);
       row.adapter_rank = rank->second;

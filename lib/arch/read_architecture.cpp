@@ -266,6 +266,23 @@ void read_token_ids(const ConfigJson& config, const Family& family, Architecture
   }
 }
 
+constexpr const char* kQuantization = "quantization_config";
+
+// Of experts whose rows are whole blocks.
+void check_mxfp4(const ConfigJson& config, const Architecture& architecture) {
+  const Experts* experts = architecture.experts();
+  if (experts == nullptr || experts->files != ExpertFiles::kTurned) {
+    config.refuse(kQuantization, "mxfp4 is known of gpt-oss's experts alone");
+  }
+  for (const int64_t width : {architecture.hidden_size, architecture.layers.front().feed_forward.width}) {
+    if (width % quant::block_of(quant::Scheme::kMxfp4) == 0) continue;
+    config.refuse(kQuantization, "mxfp4 has blocks of " + std::to_string(quant::block_of(quant::Scheme::kMxfp4)) +
+                                     " numbers, which do not divide rows of " + std::to_string(width));
+  }
+}
+
+bool says_dtype(const ConfigJson& config) { return config.find("dtype") || config.find("torch_dtype"); }
+
 DType read_dtype(const ConfigJson& config) {
   const char* key = config.find("dtype") ? "dtype" : "torch_dtype";
   const Json* value = config.find(key);
@@ -351,12 +368,17 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
   }
   architecture.dtype = read_dtype(config);
   if (const Json* quantization = config.asked("quantization_config")) {
-    if (const char* why = why_not_stored_in_codes(architecture)) {
-      config.refuse("quantization_config",
-                    std::string(family.name) + " " + why + ", and is read in floating point alone",
+    const bool mxfp4 = quant::asks_for_mxfp4(*quantization) && family.keys == Keys::kGptOss;
+    const char* why = why_not_stored_in_codes(architecture);
+    if (!mxfp4 && why != nullptr) {
+      config.refuse(kQuantization, std::string(family.name) + " " + why + ", and is read in floating point alone",
                     "name the folder before it was quantized, with load_in_4bit: true for a base of NF4");
     }
     architecture.quantized = quant::parse_quantization_config(*quantization, origin);
+    if (architecture.quantized->library == quant::Library::kTransformers) {
+      check_mxfp4(config, architecture);
+      if (!says_dtype(config)) architecture.dtype = DType::kBF16;  // in which OpenAI's folders have the rest
+    }
   }
   read_token_ids(config, family, architecture);
   // Every size in bytes must fit, with room for the optimizer's states.

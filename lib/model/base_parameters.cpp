@@ -118,11 +118,12 @@ class KeptRows {
     for (const UnitKeeper::Kept& kept : units.kept(matrix.codes)) {
       by_rows ? add(kept, matrix.columns) : add_numbers(kept, matrix, 2, 1);  // in 4 bits two in a byte
     }
+    const int64_t scale_bytes = matrix.scales.element_size();
     for (const UnitKeeper::Kept& kept : units.kept(matrix.scales)) {
       if (matrix.outer_scales.defined()) {  // the scale of scales is of all
         ranges_.emplace_back(0, kAll);
       } else {
-        by_rows ? add(kept, sizeof(float)) : add_numbers(kept, matrix, quant::block_of(matrix.scheme), sizeof(float));
+        by_rows ? add(kept, scale_bytes) : add_numbers(kept, matrix, quant::block_of(matrix.scheme), scale_bytes);
       }
     }
     if (!matrix.outer_scales.defined()) return;
@@ -227,7 +228,8 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
     open(parameter, units);
     if (parameter.quantized && architecture.quantized) {
       const std::string name = arch::stored_name(architecture.text_part, parameter.spec.name);
-      const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder, units);
+      const auto tensors =
+          copy_stored(*parameter.quantized, name, parameter.spec.experts, *architecture.quantized, folder, units);
       known.insert(tensors.begin(), tensors.end());
       known.insert(name);
     } else {

@@ -57,10 +57,10 @@ at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const w
   return at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype)));
 }
 
-std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name,
+std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name, int64_t experts,
                                      const quant::FolderFormat& format, const weights::ModelFolder& folder,
                                      const UnitKeeper* units) {
-  const quant::StoredMatrix stored = quant::find_matrix(folder, format, name, matrix.rows, matrix.columns);
+  const quant::StoredMatrix stored = quant::find_matrix(folder, format, name, matrix.rows, matrix.columns, experts);
   const auto copy = [](const at::Tensor& to, const void* from) {
     to.copy_(at::from_blob(const_cast<void*>(from), to.sizes(), at::TensorOptions().dtype(to.scalar_type())));
   };
@@ -73,12 +73,12 @@ std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const s
       copy(to.narrow(0, kept.first, kept.bytes.numel()), from + kept.first);
     }
   }
-  if (matrix.outer_scales.defined()) {
+  if (quant::has_byte_scales(matrix.scheme)) {
     copy(matrix.scales, stored.scale_codes.data());
-    copy(matrix.outer_scales, stored.outer_scales.data());
   } else {
     copy(matrix.scales, stored.scales.data());
   }
+  if (matrix.outer_scales.defined()) copy(matrix.outer_scales, stored.outer_scales.data());
   for (const std::string& tensor : stored.tensors) {
     const auto entry = folder.find(tensor);
     entry->file->release(*entry->info);
