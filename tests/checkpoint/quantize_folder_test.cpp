@@ -92,7 +92,7 @@ TEST_F(QuantizeFolderTest, tells_errors_that_a_reader_finds) {
     const at::Tensor before_ND = tensor_of(plain, kMatrix);
     const ops::QuantizedMatrix matrix =
         ops::empty_quantized_matrix(architecture.quantized->scheme, before_ND.size(0), before_ND.size(1), at::kCPU, {});
-    model::copy_stored(matrix, kMatrix, *architecture.quantized, folder);
+    model::copy_stored(matrix, kMatrix, /*experts=*/1, *architecture.quantized, folder);
     const at::Tensor noise_N = (ops::dequantize(matrix, at::kFloat).to(at::kDouble) - before_ND).square().sum(1);
     const at::Tensor signal_N = before_ND.to(at::kDouble).square().sum(1);
     EXPECT_NEAR(error.rmse(), std::sqrt(noise_N.sum().item<double>() / static_cast<double>(before_ND.numel())), 1e-12)
@@ -161,7 +161,7 @@ TEST_F(QuantizeFolderTest, reads_codes_back_into_floats) {
   const at::Tensor read_ND = tensor_of(wide, kMatrix);
   const ops::QuantizedMatrix matrix =
       ops::empty_quantized_matrix(architecture.quantized->scheme, read_ND.size(0), read_ND.size(1), at::kCPU, {});
-  model::copy_stored(matrix, kMatrix, *architecture.quantized, narrow);
+  model::copy_stored(matrix, kMatrix, /*experts=*/1, *architecture.quantized, narrow);
   EXPECT_TRUE(at::equal(read_ND, ops::dequantize(matrix, at::kFloat)));
 }
 
