@@ -324,6 +324,30 @@ SHAPES = {
                     num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=False, num_local_experts=5,
                     num_experts_per_tok=2, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.5,
                     residual_multiplier=0.5, logits_scaling=0.5, rope_parameters=DEFAULT_ROPE)),
+    # Layers that see 6 positions and all take turns; sinks; positions stretched as where config.json is silent, over
+    # few of them.
+    "gpt_oss": dict(
+        family="gpt_oss", seed=1701, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=40,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=17, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, sliding_window=6, num_local_experts=5, num_experts_per_tok=2,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "beta_fast": 8.0,
+                                     "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 16})),
+    # One expert is chosen, and most gates are clamped; what the routers add is in the loss.
+    "gpt_oss_balanced": dict(
+        family="gpt_oss", seed=1702, dtype=torch.float16, spread=0.4, batch=(3, 13), targets="all-linear", r=2, alpha=24,
+        config=dict(vocab_size=61, hidden_size=26, intermediate_size=23, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-4, tie_word_embeddings=True,
+                    attention_bias=False, layer_types=["full_attention", "sliding_attention"], sliding_window=7,
+                    num_local_experts=3, num_experts_per_tok=1, swiglu_alpha=1.2, swiglu_limit=1.5,
+                    output_router_logits=True, router_aux_loss_coef=0.3, rope_parameters=DEFAULT_ROPE)),
+    "gpt_oss_adapted": dict(
+        family="gpt_oss", seed=1703, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["k_proj"], r=3, alpha=24,
+        target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"],
+        config=dict(vocab_size=65, hidden_size=30, intermediate_size=13, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=10, rms_norm_eps=1e-5, sliding_window=9,
+                    layer_types=["full_attention"] * 2, num_local_experts=4, num_experts_per_tok=3,
+                    rope_parameters=DEFAULT_ROPE)),
     # Capped scores and logits, which bind: the caps are narrower than the published ones.
     "gemma2": dict(
         family="gemma2", seed=351, dtype=torch.bfloat16, spread=0.3, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,

@@ -71,6 +71,8 @@ def build(shape, generator):
             value = 0.4 * noise
         if name.endswith(".A_log"):
             value = noise - 2.5  # what states hold outlives a chunk of tokens
+        if name.endswith(".sinks"):
+            value = 2 * noise  # among the scores
         parameter.data.copy_(value.to(shape["dtype"]).float())
     return model
 
@@ -123,12 +125,15 @@ def measure(model, ids, targets, prefix, tensors):
     loss_with_routers(model, ids, targets).backward()
     # Of matrices that are stored by what they read, as those of linear layers.
     turned = {name + ".weight" for name, module in model.named_modules() if isinstance(module, Conv1D)}
+    turned |= {f"{name}.{key}" for name, module in model.named_modules() if getattr(module, "is_transposed", False)
+               for key, parameter in module.named_parameters() if parameter.dim() == 3}
     for name, parameter in trained.items():
-        gradient = parameter.grad.t() if name in turned else parameter.grad
+        gradient = parameter.grad.transpose(-1, -2) if name in turned else parameter.grad
         tensors[prefix + "gradient." + plain_name(name)] = gradient.clone()
+    decaying = {name for name, parameter in trained.items() if parameter.dim() > 1 and not name.endswith("bias")}
     optimizer = torch.optim.AdamW(
-        [{"params": [p for p in trained.values() if p.dim() > 1], "weight_decay": 0.01},
-         {"params": [p for p in trained.values() if p.dim() == 1], "weight_decay": 0.0}], lr=1e-3)
+        [{"params": [p for name, p in trained.items() if name in decaying], "weight_decay": 0.01},
+         {"params": [p for name, p in trained.items() if name not in decaying], "weight_decay": 0.0}], lr=1e-3)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()

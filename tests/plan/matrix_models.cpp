@@ -24,7 +24,7 @@ void set_gpt2(arch::Architecture& architecture, arch::LayerSpec& layer) {
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 19> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
+  constexpr std::array<const char*, 20> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
                                                      "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
                                                      "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
                                                      "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
@@ -33,11 +33,12 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
                                                      "Cohere2ForCausalLM",         "GPT2LMHeadModel",
                                                      "SeedOssForCausalLM",         "ArceeForCausalLM",
                                                      "HunYuanDenseV1ForCausalLM",  "Lfm2ForCausalLM",
-                                                     "Qwen3_5ForCausalLM"};
+                                                     "Qwen3_5ForCausalLM",         "GptOssForCausalLM"};
   architecture.family = kFamilies[level];
-  layer.attention().input_bias = level == 1 || level == 2 || level == kSeedOss;
+  layer.attention().input_bias = level == 1 || level == 2 || level == kSeedOss || level == kGptOss;
   layer.attention().output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kHunyuan || level >= kLfm2)
+  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kHunyuan || level == kLfm2 ||
+      level == kQwen35)
     layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
   if (level == 4) layer.attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
@@ -77,8 +78,15 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
     architecture.embedding_scale = 12;
     architecture.head_scale = 0.125;
   }
-  if (level != kWithExperts) return;
-  layer.feed_forward.experts = arch::Experts{.count = 5, .per_token = 2, .normalised = true};
+  if (level != kWithExperts && level != kGptOss) return;
+  arch::Experts experts = {.count = 5, .per_token = 2, .normalised = true};
+  if (level == kGptOss) {
+    layer.naming = arch::Naming::kGptOss;
+    layer.attention().sinks = layer.attention().output_bias = experts.biased = true;
+    experts.files = arch::ExpertFiles::kTurned;
+    experts.clamped = ClampedGate{};
+  }
+  layer.feed_forward.experts = experts;
   architecture.router_aux_loss_coef = 0.01;
 }
 

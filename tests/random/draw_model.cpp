@@ -60,12 +60,24 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   }
 }
 
+// What the gate is clamped to, and experts in MXFP4, as published folders have them.
+void draw_gpt_oss(Json& model, Dice& dice) {
+  if (dice.chance(0.5)) model["swiglu_limit"] = dice.one_of<double>({0.01, 1.5, 7});
+  if (dice.chance(0.3)) model["swiglu_alpha"] = dice.one_of<double>({0, 1, 1.702});
+  if (!dice.chance(0.35)) return;
+  if (!model.contains("head_dim")) model["head_dim"] = 16;  // of another width than the one below
+  model["hidden_size"] = 32 * dice.between(1, 6);
+  model["intermediate_size"] = 32 * dice.between(1, 5);
+  model["quantization_config"] = {{"quant_method", "mxfp4"}};
+}
+
 // Odd counts, all of them chosen or one; what routers add to the loss.
 void draw_experts(Json& model, const arch::Family& family, Dice& dice) {
   if (family.experts == arch::ExpertKeys::kNone) return;
   const int64_t count = dice.between(1, 9);
+  const bool gpt_oss = family.experts == arch::ExpertKeys::kGptOss;
   const bool always_normalised =
-      family.experts == arch::ExpertKeys::kMixtral || family.experts == arch::ExpertKeys::kGraniteMoe;
+      gpt_oss || family.experts == arch::ExpertKeys::kMixtral || family.experts == arch::ExpertKeys::kGraniteMoe;
   model[always_normalised ? "num_local_experts" : "num_experts"] = count;
   model["num_experts_per_tok"] = dice.between(1, std::min<int64_t>(count, 4));
   if (!always_normalised) model["norm_topk_prob"] = dice.chance(0.5);
@@ -77,6 +89,7 @@ void draw_experts(Json& model, const arch::Family& family, Dice& dice) {
   } else {
     model["intermediate_size"] = dice.between(8, 160);
   }
+  if (gpt_oss) draw_gpt_oss(model, dice);
 }
 
 // As T5 has it: two stacks, heads whose sum need not be the width, distances in the place of positions.
