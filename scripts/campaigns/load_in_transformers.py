@@ -186,6 +186,8 @@ FAMILIES = {
     "olmoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_experts=7, num_experts_per_tok=3),
     "granitemoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_local_experts=6,
                        num_experts_per_tok=2, embedding_multiplier=3.0, attention_multiplier=0.2, pad_token_id=0),
+    "gpt_oss": dict(hidden_size=40, num_key_value_heads=2, head_dim=14, sliding_window=9, num_local_experts=5,
+                    num_experts_per_tok=2, layer_types=["sliding_attention", "full_attention"], pad_token_id=0),
     "smollm3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, no_rope_layers=[1, 0], pad_token_id=0),
     "olmo3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, sliding_window=9, pad_token_id=0,
                   layer_types=["sliding_attention", "full_attention"]),
@@ -273,7 +275,7 @@ def make_folders(arguments, root):
         base = root / family
         make_model(family, FAMILIES[family], base)
         adapted, saved = "q_proj, down_proj", "embed_tokens, lm_head, norm"
-        adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj"}.get(family, adapted)
+        adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj", "gpt_oss": "q_proj, o_proj"}.get(family, adapted)
         if family == "gpt2":
             adapted, saved = "c_attn, mlp.c_proj", "wte, lm_head, ln_f"
         if family == "t5":

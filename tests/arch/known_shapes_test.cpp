@@ -61,6 +61,7 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"qwen2.5-vl-7b", 7'615'616'512},     {"qwen3-vl-4b", 4'022'468'096},
       {"qwen3-vl-8b", 8'190'735'360},       {"qwen3.5-4b", 4'205'751'296},
       {"qwen3.5-9b", 8'953'803'264},        {"qwen3.5-27b", 26'895'998'464},
+      {"gpt-oss-20b", 20'914'757'184},      {"gpt-oss-120b", 116'829'156'672},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -70,13 +71,19 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
   EXPECT_EQ(counted, published);
 }
 
-// "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B", "1B-A400M": the embedding counts among them.
+// "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B", "1B-A400M": the embedding counts among them. OpenAI
+// (arXiv 2508.10925, table 1) counts 3.61 and 5.13 billion without it.
 TEST(KnownShapes, MultiplyATokenWithAFewOfTheirExperts) {
   EXPECT_EQ(active_parameter_count(architecture_of("mixtral-8x7b")), 12'879'925'248);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-30b-a3b"))), 3.3e9, 0.1e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-235b-a22b"))), 22e9, 0.5e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("olmoe-1b-7b"))), 1.3e9, 0.1e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("granite-3.0-1b-a400m"))), 0.4e9, 0.03e9);
+  for (const auto& [name, published] : {std::pair{"gpt-oss-20b", 3.61e9}, std::pair{"gpt-oss-120b", 5.13e9}}) {
+    const Architecture gpt_oss = architecture_of(name);
+    const int64_t embedding = gpt_oss.vocab_size * gpt_oss.hidden_size;
+    EXPECT_NEAR(static_cast<double>(active_parameter_count(gpt_oss) - embedding), published, 0.005e9) << name;
+  }
   const Architecture llama = architecture_of("llama-3.2-1b");
   EXPECT_EQ(active_parameter_count(llama), parameter_count(llama));
 }
@@ -98,6 +105,10 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(*architecture_of("mixtral-8x7b").experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
   EXPECT_EQ(*architecture_of("qwen3-30b-a3b").experts(), (Experts{128, 8, true}));
   EXPECT_EQ(*architecture_of("olmoe-1b-7b").experts(), (Experts{64, 8, false}));
+  EXPECT_EQ(*architecture_of("gpt-oss-20b").experts(),
+            (Experts{32, 4, true, ExpertFiles::kTurned, true, ClampedGate{}}));
+  EXPECT_EQ(architecture_of("gpt-oss-120b").layers.front().attention().window, 128);
+  EXPECT_EQ(architecture_of("gpt-oss-120b").layers.back().attention().window, 0);
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.front().attention().window, 4096);
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.back().attention().window, 0);
   EXPECT_FALSE(architecture_of("command-r7b").layers.back().attention().rotary);
