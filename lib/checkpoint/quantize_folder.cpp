@@ -68,15 +68,15 @@ class Quantizer {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
     refuse_inside(request_.out, folder_.path());
-    const char* why = arch::why_not_stored_in_codes(architecture_);
-    if (why != nullptr && (target_.scheme || !architecture_.quantized)) {
-      throw Error(folder_.path().string() + " " + why + ", and no format of folders holds such a model in codes",
-                  "train on it with load_in_4bit: true or load_in_8bit: true, which quantize them as they are read");
-    }
     if (target_.scheme && architecture_.quantized) {
       throw Error(folder_.path().string() + " is quantized already, in " +
                       std::string(quant::name_of(architecture_.quantized->scheme)),
                   "name the folder before it was quantized: rounding twice loses more");
+    }
+    const char* why = arch::why_not_stored_in_codes(architecture_);
+    if (why != nullptr && !architecture_.quantized) {
+      throw Error(folder_.path().string() + " " + why + ", and no format of `quantize` is for such a model",
+                  "train on it with load_in_4bit: true or load_in_8bit: true, which quantize them as they are read");
     }
     list_items();
     report_.bytes_before = folder_.total_bytes();

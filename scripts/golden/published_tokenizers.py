@@ -245,11 +245,11 @@ def qwen35():
 
 def gpt_oss():
     """gpt-oss (o200k_harmony): words in mixed case are split, and a contraction belongs to its word."""
-    tokenizer = train_bytes(golden.split(O200K))
-    add_specials(tokenizer, ("<|startoftext|>", "<|endoftext|>", "<|reserved_200000|>", "<|reserved_200001|>", "<|return|>",
-                             "<|constrain|>", "<|reserved_200004|>", "<|channel|>", "<|start|>", "<|end|>", "<|message|>",
-                             "<|call|>", "<|endofprompt|>"))
-    tokenizer.post_processor = processors.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    tokenizer = golden.train(golden.split(O200K), ignore_merges=True)
+    names = {199998: "startoftext", 199999: "endoftext", 200002: "return", 200003: "constrain", 200005: "channel",
+             200006: "start", 200007: "end", 200008: "message", 200012: "call", 200018: "endofprompt"}
+    add_specials(tokenizer, [f"<|{names.get(number, f'reserved_{number}')}|>" for number in range(199998, 200019)])
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     return tokenizer, {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|startoftext|>",
                        "eos_token": "<|return|>", "pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": False,
                        "model_input_names": ["input_ids", "attention_mask"]}
