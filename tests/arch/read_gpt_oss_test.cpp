@@ -166,12 +166,14 @@ TEST(ReadGptOss, HasExpertsAloneInMxfp4) {
   EXPECT_EQ(read_gpt_oss({{"quantization_config", kMxfp4}, {"dtype", "float32"}}).dtype, DType::kF32);
   config::RunConfig config;
   config.method = config::Method::kLora;
-  const Run run = resolve(config, model);
+  const arch::Run run = resolve(config, model);
   for (const ParameterRow& row : run.parameters.rows) {
     const bool expert = row.spec.role == Role::kExperts;
     EXPECT_EQ(row.codes.has_value(), expert) << row.spec.name;
     // 4 bits, and 8 for each 32 numbers.
-    if (expert) EXPECT_EQ(row.code_bytes() * 32, row.spec.elements() * 17);
+    if (expert) {
+      EXPECT_EQ(row.code_bytes() * 32, row.spec.elements() * 17);
+    }
   }
   refuse_training_codes(run);
   config.modules_to_save = {"q_proj"};

@@ -227,7 +227,9 @@ TEST_F(Refused, ExponentsWhoseValuesAreNotFinite) {
       tensor = tensor_of(tensor.name, DType::kU8, tensor.shape, exponents);
     });
     EXPECT_EQ(error.empty(), exponent == 252) << error;
-    if (exponent > 252) EXPECT_THAT(error, HasSubstr("holds the exponent " + std::to_string(exponent)));
+    if (exponent > 252) {
+      EXPECT_THAT(error, HasSubstr("holds the exponent " + std::to_string(exponent)));
+    }
   }
 }
 
