@@ -57,9 +57,8 @@ std::string name_of_shape(const std::string& name) {
 
 // How the names of models begin that are of no family here, as plain_name writes them.
 constexpr std::array kOthers{
-    "gptoss",         "qwen 3.5 35 b",    "qwen 3.5 122 b", "qwen 3.5 397 b",  "qwen 3.6 35 b",
-    "qwen 3 next",    "qwen 3 codernext", "qwen 3 vl 30 b", "qwen 3 vl 235 b", "qwen 3 omni",
-    "qwen 2.5 omni",  "qwen 2 57 b",      "gemma 3 ne",     "gemma 4",         "llama 4",
+    "gptoss",         "qwen 3 next",    "qwen 3 codernext", "qwen 3 vl 30 b", "qwen 3 vl 235 b", "qwen 3 omni",
+    "qwen 2.5 omni",  "gemma 3 ne",     "gemma 4 e",       "gemma 4 26 b",    "llama 4",
     "llama 3.2 11 b", "llama 3.2 90 b",   "deepseekv 2",    "deepseekv 3",     "deepseekv 4",
     "deepseekr 1",    "kimik 2",          "glm 4.5",        "glm 4.6",         "glm 4.7",
     "glm 5",          "minimaxm 1",       "minimaxm 2",     "phi 2",           "phi 3.5 moe",

@@ -15,7 +15,7 @@ namespace fathom::arch {
 namespace {
 
 constexpr const char *kGateUp = "gate_up_proj", *kDown = "down_proj", *kRouterWeight = "gate.weight";
-constexpr ExpertFiles kNeverLinear[] = {ExpertFiles::kStacked, ExpertFiles::kTurned};
+constexpr ExpertFiles kNeverLinear[] = {ExpertFiles::kStacked, ExpertFiles::kWhole, ExpertFiles::kTurned};
 
 // In target_modules the names that mean experts or a router, and the parameters that they are now.
 const std::map<std::string, std::string>& expert_targets() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "arch/layer_program.h"
 #include "base/bytes.h"
@@ -21,6 +22,7 @@ constexpr AttentionNames kSelfAttention = {.norm_before = "input_layernorm",
                                            .output = "self_attn.o_proj",
                                            .query_norm = "self_attn.q_norm",
                                            .key_norm = "self_attn.k_norm",
+                                           .value_norm = "self_attn.v_norm",
                                            .sinks = "self_attn.sinks"};
 constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
                                    .norm_after = "post_feedforward_layernorm",
@@ -31,7 +33,13 @@ constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
                                    .down = "mlp.down_proj",
                                    .activation = "mlp.act_fn",
                                    .router = "mlp.gate",
-                                   .experts = "mlp.experts"};
+                                   .experts = "mlp.experts",
+                                   .shared = "mlp.shared_expert",
+                                   .shared_gate = "mlp.shared_expert.gate_proj",
+                                   .shared_up = "mlp.shared_expert.up_proj",
+                                   .shared_down = "mlp.shared_expert.down_proj",
+                                   .shared_activation = "mlp.shared_expert.act_fn",
+                                   .shared_weight = "mlp.shared_expert_gate"};
 constexpr FeedForwardNames kSharedMlp = {.module = "shared_mlp",
                                          .fused = "shared_mlp.input_linear",
                                          .down = "shared_mlp.output_linear",
@@ -183,6 +191,14 @@ const Attention& Architecture::attention() const {
       ->attention();
 }
 
+std::vector<int64_t> Architecture::head_dims() const {
+  std::set<int64_t> sizes;
+  for (const LayerSpec& layer : layers) {
+    if (layer.attends()) sizes.insert(layer.attention().head_dim);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
 int64_t Architecture::sliding_window() const {
   int64_t window = 0;
   for (const LayerSpec& layer : layers) window = layer.attends() ? std::max(window, layer.attention().window) : window;
@@ -258,7 +274,7 @@ class Specs {
       add(architecture_.layer_prefix(number) + step.module, std::move(shape), role, number, step.bias, step.narrows);
     };
     if (step.kind == StepKind::kNorm || step.kind == StepKind::kRowNorm) {
-      add_its({width(step.makes) / step.groups}, Role::kNorm);
+      if (step.weighed) add_its({width(step.makes) / step.groups}, Role::kNorm);
     } else if (step.kind == StepKind::kLinear) {
       add_its({width(step.makes), width(step.reads)}, Role::kProjection);
     } else if (step.kind == StepKind::kAttend && layer.attention().sinks) {
@@ -273,6 +289,8 @@ class Specs {
       add_delta(std::get<GatedDelta>(layer.mixer), layer.names().delta, number);
     } else if (step.kind == StepKind::kGatedNorm) {
       add_its({width(step.makes) / step.groups}, Role::kGateNorm);
+    } else if (step.kind == StepKind::kScaleStream) {
+      specs_.push_back({architecture_.layer_prefix(number) + step.module, {1}, Role::kLayerScalar, number});
     } else if (step.kind == StepKind::kExperts) {
       add_experts(layer.feed_forward, layer.names().feed_forward, number);
     }

@@ -35,6 +35,8 @@ struct Attention {
   bool fused = false;           // one projection makes queries, keys and values, in this order
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   bool norms_turned = false;  // query_key_norm is of queries and keys that are rotated already
+  bool value_norm = false;       // of each head of values, without weights
+  bool keys_are_values = false;  // values are what k_proj makes, before keys are normalised and rotated: no v_proj
   bool output_gate = false;   // q_proj makes of each head its query, then a gate: its sigmoid times what the head made
   bool sinks = false;         // each head has a number that takes part in the softmax over its scores, without a value
   std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
@@ -75,6 +77,7 @@ enum class ExpertFiles {
   kProjections,  // "mlp.experts.3.gate_proj.weight"
   kMixtral,      // "block_sparse_moe.experts.3.w1.weight"
   kStacked,      // "block_sparse_moe.input_linear.weight", of all experts
+  kWhole,        // "mlp.experts.gate_up_proj", of all experts
   kTurned,       // "mlp.experts.gate_up_proj", of all experts, each with the columns of its matrix as rows
 };
 
@@ -88,6 +91,9 @@ struct Experts {
   bool biased = false;  // router and experts add biases, those of the down projections before they are weighed
   // Set: in the place of the activation, of rows of the gate and of the up projection that take turns.
   std::optional<ClampedGate> clamped = std::nullopt;
+  // F of a part of the same shape that reads every token, and is added to them times the sigmoid of a gate of its own;
+  // 0: there is none.
+  int64_t shared_width = 0;
   bool operator==(const Experts&) const = default;
 };
 
@@ -108,6 +114,7 @@ struct LayerSpec {
   bool cross = false;  // then attends, as the mixer does, to what the encoder made
   FeedForward feed_forward;
   double added_scale = 1;  // of what the mixer and the feed-forward part add to the stream
+  bool scalar = false;     // a stored number that nobody trains multiplies what the layer makes
   Naming naming = Naming::kLlama;
 
   bool norms_before() const { return norms != NormPlacement::kAfter; }
@@ -198,8 +205,9 @@ struct Architecture {
   ModelNames names() const;
   // Of the first layer that attends; one does.
   const Attention& attention() const;
-  // E of every layer that attends.
-  int64_t head_dim() const { return attention().head_dim; }
+  // Each E of the layers that attend, once, the least first.
+  std::vector<int64_t> head_dims() const;
+  int64_t head_dim() const { return head_dims().front(); }
   // Every way of turning heads that a layer has, once.
   std::vector<Rotary> rotaries() const;
   // The window of the layers that have one, which is the same for all of these; 0: no layer has one.
@@ -229,6 +237,7 @@ enum class Role {
   kGateNorm,     // the weight of a norm that is gated: norm_offset is not added to it
   kDecayRate,    // of a GatedDelta, the logarithm of how fast each value head's state decays
   kDecayBias,    // likewise, added to what each token says of it
+  kLayerScalar,  // LayerSpec::scalar: part of the model, and never trained
   kSink,         // of attention, a number for each head: neither adapter nor codes
   kBias,
   kExpertBias,  // of a router, or of all experts of a layer one after the other
@@ -251,6 +260,7 @@ struct ParameterSpec {
   bool has_row_per_token() const { return role == Role::kEmbedding || role == Role::kHead; }
   // Whatever type the rest of a base has: what is rounded of it would change every token's decay in proportion.
   bool stays_fp32() const { return role == Role::kDecayRate || role == Role::kDecayBias || role == Role::kGateNorm; }
+  bool is_constant() const { return role == Role::kLayerScalar; }  // no run trains it
   // In codes, where a run or a folder has some; in those of a scheme.
   bool may_be_coded() const { return role == Role::kProjection || role == Role::kExperts; }
   bool may_be_coded_in(quant::Scheme scheme) const {

@@ -12,7 +12,7 @@ struct AttentionNames {
   const char* module = nullptr;                                                      // "self_attn"
   const char* fused = nullptr;                                                       // "self_attn.qkv_proj"
   const char *query = nullptr, *key = nullptr, *value = nullptr, *output = nullptr;  // "self_attn.q_proj"
-  const char *query_norm = nullptr, *key_norm = nullptr;
+  const char *query_norm = nullptr, *key_norm = nullptr, *value_norm = nullptr;
   const char* sinks = nullptr;  // "self_attn.sinks", without a module of their own
 };
 
@@ -37,6 +37,9 @@ struct FeedForwardNames {
   const char *gate = nullptr, *up = nullptr, *down = nullptr;  // "mlp.gate_proj"
   const char* activation = nullptr;                            // "mlp.act_fn"
   const char *router = nullptr, *experts = nullptr;            // "mlp.gate", "mlp.experts"
+  // Of what is shared beside experts: "mlp.shared_expert.gate_proj", "mlp.shared_expert_gate".
+  const char *shared = nullptr, *shared_gate = nullptr, *shared_up = nullptr, *shared_down = nullptr,
+             *shared_activation = nullptr, *shared_weight = nullptr;
 };
 
 struct LayerNames {
@@ -45,6 +48,7 @@ struct LayerNames {
   FeedForwardNames feed_forward;
   ConvolutionNames convolution = {};
   DeltaNames delta = {};
+  const char* scalar = "layer_scalar";
 };
 
 // Of the modules outside the layers.

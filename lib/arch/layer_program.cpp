@@ -21,6 +21,7 @@ class Builder {
     if (const auto* delta = std::get_if<GatedDelta>(&spec_.mixer)) correct_state(*delta);
     if (spec_.cross) attend_to_source();
     feed_forward();
+    if (spec_.scalar) stream_ = made_of(stream_, {.kind = StepKind::kScaleStream, .module = names_.scalar});
     std::map<std::pair<size_t, Branch>, std::vector<size_t>> projections;  // by what they read
     const auto its = [&](const Step& step) -> auto& { return projections[{step.reads.front(), step.branch}]; };
     for (size_t number = 0; number < program_.steps.size(); ++number) {
@@ -58,9 +59,15 @@ class Builder {
         push({.kind = StepKind::kSplit, .reads = {both}, .makes = {queries, *gate}, .groups = its.heads});
       }
       queries = normed_and_rotated(queries, names.query_norm, its.heads, StepKind::kRotateQueries);
-      keys = linear(x, names.key, its.keys(), its.input_bias);
-      keys = normed_and_rotated(keys, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
-      values = linear(x, names.value, its.keys(), its.input_bias);
+      const size_t made = linear(x, names.key, its.keys(), its.input_bias);
+      keys = normed_and_rotated(made, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
+      values = its.keys_are_values ? made : linear(x, names.value, its.keys(), its.input_bias);
+    }
+    if (its.value_norm) {
+      values = made_of(values, {.kind = StepKind::kRowNorm,
+                                .module = names.value_norm,
+                                .weighed = false,
+                                .groups = its.key_value_heads});
     }
     finish_attention(StepKind::kAttend, names, {queries, keys, values}, gate);
   }
@@ -138,8 +145,9 @@ class Builder {
     branch_ = Branch::kFeedForward;
     const size_t x = spec_.parallel ? program_.steps.front().makes.front() : read(names);
     if (its.experts) {
-      const size_t made = value(width_);
+      size_t made = value(width_);
       push({.kind = StepKind::kExperts, .reads = {x}, .makes = {made}, .module = names.router});
+      if (its.experts->shared_width > 0) made = with_shared(x, made, names);
       return add_to_stream(made, names.norm_after, names.experts);
     }
     std::vector<size_t> inner;
@@ -162,6 +170,27 @@ class Builder {
     if (drops) activated = made_of(activated, {.kind = StepKind::kDropInside, .backward_module = names.module});
     const size_t made = linear(activated, names.down, width_, its.bias, branch_narrows());
     add_to_stream(made, names.norm_after, names.down);
+  }
+
+  // What experts made, and what every token has of the part beside them.
+  size_t with_shared(size_t x, size_t made, const FeedForwardNames& names) {
+    const int64_t width = spec_.feed_forward.experts->shared_width;
+    const size_t gate = linear(x, names.shared_gate, width, /*bias=*/false);
+    const size_t up = linear(x, names.shared_up, width, /*bias=*/false);
+    const size_t activated = value(width), sum = value(width_);
+    push({.kind = StepKind::kActivate,
+          .reads = {gate, up},
+          .makes = {activated},
+          .module = names.shared_activation,
+          .backward_module = names.shared,
+          .activation = spec_.feed_forward.activation});
+    const size_t shared = linear(activated, names.shared_down, width_, /*bias=*/false);
+    const size_t weight = linear(x, names.shared_weight, 1, /*bias=*/false);
+    push({.kind = StepKind::kAddShared,
+          .reads = {made, shared, weight},
+          .makes = {sum},
+          .backward_module = names.shared});
+    return sum;
   }
 
   // The stream, as the branch reads it.

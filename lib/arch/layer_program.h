@@ -25,17 +25,19 @@ enum class StepKind {
   kGatedNorm,     // reads rows, each of `groups` parts of which is normalised by itself, and the gate of all
   kActivate,      // reads the gate and what it weighs, or this alone
   kExperts,       // a router, and what those make that it chooses
+  kAddShared,     // reads what experts made, what is shared makes, and the number of each token that gates it
   kDrop,          // Architecture::dropout
   kDropInside,    // Architecture::inner_dropout
   kScale,         // LayerSpec::added_scale
   kAdd,           // reads what a branch made, and the stream that it is added to
+  kScaleStream,   // by LayerSpec::scalar
 };
 
 // What reads the stream and adds to it.
 enum class Branch { kMixer, kSource, kFeedForward };
 
 // The first value that a step reads is what its weights multiply; only kAttend, kAttendSource, kDelta, kGatedNorm,
-// kActivate and kAdd read more.
+// kActivate, kAddShared and kAdd read more.
 struct Step {
   StepKind kind = StepKind::kLinear;
   Branch branch = Branch::kMixer;
@@ -48,6 +50,7 @@ struct Step {
   // Of a kLinear: the projections of its branch that read what it reads, itself among them, in their order.
   std::vector<size_t> sharing = {};
   bool bias = false;                          // beside its weight
+  bool weighed = true;                        // a kRowNorm has a weight
   int64_t groups = 1;                         // of a kRowNorm, kGatedNorm or kSplit
   Activation activation = Activation::kSilu;  // of a kActivate
   int64_t narrows = 1;                        // of a kLinear: what the variance of its first weights is divided by

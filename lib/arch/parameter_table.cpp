@@ -54,7 +54,8 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
     for (const ParameterSpec& spec : specs) {
       const bool is_module = spec.role != Role::kExperts && spec.role != Role::kRouter &&
                              spec.role != Role::kExpertBias && spec.role != Role::kConvolution &&
-                             spec.role != Role::kDecayRate && spec.role != Role::kDecayBias && spec.role != Role::kSink;
+                             spec.role != Role::kDecayRate && spec.role != Role::kDecayBias &&
+                             spec.role != Role::kSink && spec.role != Role::kLayerScalar;
       if (is_module) match(name_in_whole(architecture.text_part, spec.module()), spec.name);
       if (architecture.tie_word_embeddings && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }
@@ -157,7 +158,7 @@ ParameterTable parameter_table(const Architecture& architecture, const Parameter
     ParameterRow row;
     row.spec = spec;
     row.dtype = spec.stays_fp32() ? DType::kF32 : settings.dtype;
-    row.trained = trains_all || saved.contains(spec.name);
+    row.trained = (trains_all && !spec.is_constant()) || saved.contains(spec.name);
     if (projection && saved.contains(spec.name) && stored_parts(architecture, spec).front().transposed) {
       throw UsageError("modules_to_save: the matrix of " + spec.module() + " is stored transposed",
                        "name it in target_modules, which gives it an adapter");

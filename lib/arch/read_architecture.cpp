@@ -8,6 +8,7 @@
 #include "arch/config_json.h"
 #include "arch/families.h"
 #include "arch/read_experts.h"
+#include "arch/read_gemma4.h"
 #include "arch/read_gpt2.h"
 #include "arch/read_gpt_oss.h"
 #include "arch/read_granite_hybrid.h"
@@ -149,14 +150,15 @@ void read_softcaps(const ConfigJson& config, const Family& family, Architecture&
 }
 
 // What rounds and what scales in a family's layers and around them, beside norms.
-void read_scales(const ConfigJson& config, const Family& family, Architecture& architecture, RotaryOfLayers& rotaries) {
+void read_scales(const ConfigJson& config, const Family& family, const HeadDims& heads, Architecture& architecture,
+                 RotaryOfLayers& rotaries) {
   const auto factor = [&](const char* key, double usual = 1) {
     const double value = config.number(key, usual, 0);
     if (value == 0) config.refuse(key, "expected more than 0");
     return value;
   };
-  const auto width = static_cast<double>(architecture.attention().head_dim);
-  double of_scores = 1 / std::sqrt(width);
+  std::optional<double> of_scores;
+  if (family.plain_scores) of_scores = 1;
   if (family.query_pre_attn_scalar != 0) {
     of_scores = 1 / std::sqrt(static_cast<double>(config.size("query_pre_attn_scalar", family.query_pre_attn_scalar)));
   }
@@ -168,11 +170,23 @@ void read_scales(const ConfigJson& config, const Family& family, Architecture& a
     for (LayerSpec& layer : architecture.layers) layer.added_scale = factor("residual_multiplier");
   }
   if (family.logit_scale != 0) architecture.head_scale = factor("logit_scale", family.logit_scale);
+  if (!of_scores) return;
   // A power of two stays one: no rounding where the usual scale is meant.
-  const double beside_usual = of_scores * std::sqrt(width);
-  for (Rotary* rotary : {&rotaries.full, &rotaries.windowed}) {
+  for (const auto& [rotary, head_dim] : {std::pair{&rotaries.full, heads.full}, {&rotaries.windowed, heads.windowed}}) {
+    const double beside_usual = *of_scores * std::sqrt(static_cast<double>(head_dim));
     rotary->query_scale = std::abs(beside_usual - 1) < 1e-12 ? 1 : beside_usual;
   }
+}
+
+// Where no layer is of a kind, as the others have it.
+HeadDims head_dims_of(const Architecture& architecture) {
+  HeadDims heads;
+  for (const LayerSpec& layer : architecture.layers) {
+    (layer.attention().window > 0 ? heads.windowed : heads.full) = layer.attention().head_dim;
+  }
+  if (heads.full == 0) heads.full = heads.windowed;
+  if (heads.windowed == 0) heads.windowed = heads.full;
+  return heads;
 }
 
 // Whether a layer sees everything where layer_types is silent.
@@ -218,8 +232,9 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
 }
 
 void read_positions(const ConfigJson& config, const Family& family, Architecture& architecture) {
-  RotaryOfLayers rotaries = read_rope(config, family, architecture.head_dim(), architecture.max_position_embeddings);
-  read_scales(config, family, architecture, rotaries);
+  const HeadDims heads = head_dims_of(architecture);
+  RotaryOfLayers rotaries = read_rope(config, family, heads, architecture.max_position_embeddings);
+  read_scales(config, family, heads, architecture, rotaries);
   const std::vector<bool> turned = read_turned_layers(config, family, architecture.layers.size());
   const bool every =
       !family.rotary.windows_alone || (family.rotary.all_without_windows && config.is_null("sliding_window"));
@@ -310,6 +325,7 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   architecture.centred_norms = family.centred_norms;
   architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
   read_windows(config, family, architecture.layers);
+  if (family.keys == Keys::kGemma4) read_full_layers(config, architecture.layers);
   read_experts(config, family, architecture);
   read_positions(config, family, architecture);
   read_softcaps(config, family, architecture);
@@ -346,9 +362,15 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
       read_decoder(ConfigJson(words, origin), family, architecture);
       break;
     }
+    case Keys::kGemma4: {
+      const Json words = gemma4_in_gemma3s_words(config, json);
+      read_decoder(ConfigJson(words, origin), family, architecture);
+      break;
+    }
     case Keys::kQwen35: {
       Json words = json;
       words.erase(kLayerTypes);
+      if (family.experts != ExpertKeys::kNone) words["intermediate_size"] = 1;  // every layer has experts instead
       read_decoder(ConfigJson(words, origin), family, architecture);
       read_deltas(config, architecture);
       break;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "base/json_value.h"
 
@@ -13,6 +14,8 @@ namespace {
 struct Defaults {
   int64_t count, per_token;
   double aux_loss_coef;
+  int64_t width = 0;         // moe_intermediate_size; 0: intermediate_size is theirs
+  int64_t shared_width = 0;  // 0: nothing is shared
 };
 
 Defaults defaults_of(ExpertKeys keys) {
@@ -22,17 +25,23 @@ Defaults defaults_of(ExpertKeys keys) {
       return {8, 2, 0.001};
     case ExpertKeys::kOlmoe:
       return {64, 8, 0.01};
+    case ExpertKeys::kQwen2Moe:
+      return {60, 4, 0.001, 1408, 5632};
+    case ExpertKeys::kQwen35Moe:
+      return {256, 8, 0.001, 512, 512};
     case ExpertKeys::kGptOss:
       return {128, 4, 0.001};
     case ExpertKeys::kQwen3Moe:
     case ExpertKeys::kNone:
       break;
   }
-  return {128, 8, 0.001};
+  return {128, 8, 0.001, 768};
 }
 
 // transformers takes either name for the other.
 constexpr const char *kCount = "num_experts", *kLocalCount = "num_local_experts";
+constexpr const char* kSharedWidth = "shared_expert_intermediate_size";
+constexpr const char* kExpertWidth = "moe_intermediate_size";
 
 void refuse_experts(const ConfigJson& config) {
   for (const char* key : {kLocalCount, kCount}) {
@@ -40,12 +49,12 @@ void refuse_experts(const ConfigJson& config) {
   }
 }
 
-// Keys of routers that choose or weigh otherwise, and of experts beside the chosen ones.
-void refuse_other_routers(const ConfigJson& config) {
+// Keys of routers that choose or weigh otherwise, and of experts beside the chosen ones where the family has none.
+void refuse_other_routers(const ConfigJson& config, const Defaults& defaults) {
   for (const char* key : {"scoring_func", "topk_method", "router_type", "n_group", "topk_group", "n_shared_experts",
-                          "num_shared_experts", "shared_expert_intermediate_size", "routed_scaling_factor"}) {
+                          "num_shared_experts", kSharedWidth, "routed_scaling_factor"}) {
     const Json* value = config.asked(key);
-    if (value == nullptr) continue;
+    if (value == nullptr || (key == std::string_view(kSharedWidth) && defaults.shared_width > 0)) continue;
     config.refuse(key, value->dump().substr(0, 80) + " asks for another router than a softmax over all experts",
                   "take a model whose router is Mixtral's, Qwen3-MoE's, OLMoE's, Granite MoE's or gpt-oss's");
   }
@@ -84,9 +93,9 @@ std::set<int64_t> read_dense_layers(const ConfigJson& config) {
 
 void read_experts(const ConfigJson& config, const Family& family, Architecture& architecture) {
   if (family.experts == ExpertKeys::kNone) return refuse_experts(config);
-  refuse_other_routers(config);
   const Defaults defaults = defaults_of(family.experts);
-  const bool qwen = family.experts == ExpertKeys::kQwen3Moe;
+  refuse_other_routers(config, defaults);
+  const bool some_layers = family.experts == ExpertKeys::kQwen3Moe || family.experts == ExpertKeys::kQwen2Moe;
   Experts experts;
   experts.count = read_count(config, defaults.count);
   const bool gpt_oss = family.experts == ExpertKeys::kGptOss;
@@ -97,7 +106,10 @@ void read_experts(const ConfigJson& config, const Family& family, Architecture& 
   }
   // Granite's and gpt-oss's softmax over the chosen alone is that over all, divided by the sum of the chosen.
   const bool mixtral = family.experts == ExpertKeys::kMixtral, granite = family.experts == ExpertKeys::kGraniteMoe;
-  experts.normalised = mixtral || granite || gpt_oss || config.flag("norm_topk_prob");
+  const bool qwen35 = family.experts == ExpertKeys::kQwen35Moe;
+  experts.normalised = mixtral || granite || qwen35 || gpt_oss || config.flag("norm_topk_prob");
+  if (qwen35) experts.files = ExpertFiles::kWhole;
+  if (defaults.shared_width > 0) experts.shared_width = config.size(kSharedWidth, defaults.shared_width);
   if (mixtral) experts.files = ExpertFiles::kMixtral;
   if (granite) experts.files = ExpertFiles::kStacked;
   if (gpt_oss) {
@@ -105,12 +117,12 @@ void read_experts(const ConfigJson& config, const Family& family, Architecture& 
     experts.biased = true;
     experts.clamped = read_clamped_gate(config);
   }
-  const int64_t every = qwen ? config.size("decoder_sparse_step", 1) : 1;
-  const std::set<int64_t> dense = qwen ? read_dense_layers(config) : std::set<int64_t>();
+  const int64_t every = some_layers ? config.size("decoder_sparse_step", 1) : 1;
+  const std::set<int64_t> dense = some_layers ? read_dense_layers(config) : std::set<int64_t>();
   for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {
     if ((number + 1) % every != 0 || dense.contains(number)) continue;
     FeedForward& feed_forward = architecture.layers[static_cast<size_t>(number)].feed_forward;
-    if (qwen) feed_forward.width = config.size("moe_intermediate_size", 768);
+    if (defaults.width > 0) feed_forward.width = config.size(kExpertWidth, defaults.width);
     feed_forward.experts = experts;
   }
   if (architecture.experts() == nullptr) return;

@@ -34,6 +34,8 @@ struct WholeModel {
 
 const std::vector<WholeModel>& whole_models() {
   const Placeholder image{"image_token_id", "image_token_index", 151655}, video{"video_token_id", "", 151656};
+  const std::vector<Placeholder> of_gemma4 = {
+      {"image_token_id", "", 258880}, {"video_token_id", "", 258884}, {"audio_token_id", "", 258881}};
   static const std::vector<WholeModel> table = {
       {.model_type = "gemma3",
        .name = "Gemma3ForConditionalGeneration",
@@ -42,6 +44,20 @@ const std::vector<WholeModel>& whole_models() {
        .model = "language_model.model.",
        .head = "language_model.lm_head.",
        .placeholders = {{"image_token_index", "image_token_id", 262144}}},
+      {.model_type = "gemma4",
+       .name = "Gemma4ForConditionalGeneration",
+       .text_type = "gemma4_text",
+       .tied = true,
+       .model = "model.language_model.",
+       .head = "lm_head.",
+       .placeholders = of_gemma4},
+      {.model_type = "gemma4_unified",
+       .name = "Gemma4UnifiedForConditionalGeneration",
+       .text_type = "gemma4_unified_text",
+       .tied = true,
+       .model = "model.language_model.",
+       .head = "lm_head.",
+       .placeholders = of_gemma4},
       {.model_type = "mistral3",
        .name = "Mistral3ForConditionalGeneration",
        .text_type = "mistral",
@@ -75,6 +91,12 @@ const std::vector<WholeModel>& whole_models() {
        .model = "model.language_model.",
        .head = "lm_head.",
        .placeholders = {{"image_token_id", "", 248056}, {"video_token_id", "", 248057}}},
+      {.model_type = "qwen3_5_moe",
+       .name = "Qwen3_5MoeForConditionalGeneration",
+       .text_type = "qwen3_5_moe_text",
+       .model = "model.language_model.",
+       .head = "lm_head.",
+       .placeholders = {{"image_token_id", "", 248056}, {"video_token_id", "", 248057}}},
   };
   return table;
 }
@@ -90,6 +112,15 @@ const std::vector<TextType>& text_types() {
   const std::vector<std::pair<const char*, Json>> qwen2 = {
       {"vocab_size", 152064},      {"hidden_size", 8192},      {"intermediate_size", 29568}, {"num_hidden_layers", 80},
       {"num_attention_heads", 64}, {"num_key_value_heads", 8}, {"max_window_layers", 80},    {"rms_norm_eps", 1e-5}};
+  const std::vector<std::pair<const char*, Json>> gemma4 = {{"vocab_size", 262144},
+                                                            {"hidden_size", 2304},
+                                                            {"intermediate_size", 9216},
+                                                            {"num_hidden_layers", 30},
+                                                            {"num_attention_heads", 8}};
+  std::vector<std::pair<const char*, Json>> gemma4_unified = gemma4;
+  gemma4_unified.insert(gemma4_unified.end(), {{"max_position_embeddings", 262144},
+                                               {"sliding_window", 1024},
+                                               {"hidden_size_per_layer_input", 0}});
   static const std::vector<TextType> table = {
       {.model_type = "gemma3_text",
        .family = "Gemma3ForCausalLM",
@@ -98,6 +129,8 @@ const std::vector<TextType>& text_types() {
                     {"intermediate_size", 9216},
                     {"num_hidden_layers", 26},
                     {"num_attention_heads", 8}}},
+      {.model_type = "gemma4_text", .family = "Gemma4ForCausalLM", .defaults = gemma4},
+      {.model_type = "gemma4_unified_text", .family = "Gemma4ForCausalLM", .defaults = gemma4_unified},
       {.model_type = "mistral",
        .family = "MistralForCausalLM",
        .defaults = {{"vocab_size", 32000},
@@ -129,6 +162,12 @@ const std::vector<TextType>& text_types() {
                     {"hidden_size", 4096},
                     {"intermediate_size", 12288},
                     {"num_hidden_layers", 32},
+                    {"num_attention_heads", 16}}},
+      {.model_type = "qwen3_5_moe_text",
+       .family = "Qwen3_5MoeForCausalLM",
+       .defaults = {{"vocab_size", 248320},
+                    {"hidden_size", 2048},
+                    {"num_hidden_layers", 40},
                     {"num_attention_heads", 16}}},
   };
   return table;

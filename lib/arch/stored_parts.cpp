@@ -96,6 +96,9 @@ std::vector<StoredPart> parts_in_decoder(const Architecture& architecture, const
   // That of a layer of torch, which has a dimension for channels that are convolved together.
   if (spec.role == Role::kConvolution) return {{spec.name, {spec.shape[0], 1, spec.shape[1]}, 0, spec.shape[0]}};
   if (is_granite(architecture, spec)) return of_granite(architecture, spec);
+  if (has_files(architecture, spec, ExpertFiles::kWhole)) {
+    return spec.role == Role::kExperts ? stacked(spec, spec.name) : whole(spec, spec.name);
+  }
   if (is_turned(architecture, spec)) {
     return spec.role == Role::kExperts ? stacked_and_turned(spec) : whole(spec, spec.name);
   }
@@ -126,7 +129,9 @@ std::vector<std::vector<StoredPart>> spellings_in_decoder(const Architecture& ar
   }
   if (spec.role != Role::kExperts || is_turned(architecture, spec)) return spellings;
   if (is_mixtral(architecture, spec)) spellings.push_back(by_expert(architecture, spec, kModule, /*mixtral=*/true));
-  spellings.push_back(stacked(spec, spec.name));
+  spellings.push_back(has_files(architecture, spec, ExpertFiles::kWhole)
+                          ? by_expert(architecture, spec, kModule, /*mixtral=*/false)
+                          : stacked(spec, spec.name));
   return spellings;
 }
 

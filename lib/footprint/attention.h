@@ -15,6 +15,9 @@ namespace fathom::footprint {
 // kCudnn.
 enum class AttentionKernel { kMath, kFlash, kMemoryEfficient, kCudnn };
 
+// Of LibTorch's flash attention on CUDA; heads beyond it are for the memory-efficient kernel.
+inline constexpr int64_t kLargestFlashHead = 256;
+
 // "flash attention", "memory-efficient attention", "math attention", "cuDNN's attention": for plans.
 std::string kernel_name(AttentionKernel kernel);
 

@@ -10,6 +10,7 @@
 #include "ops/activation.h"
 #include "ops/dropout.h"
 #include "ops/gated_norm.h"
+#include "ops/gated_rows.h"
 #include "ops/linear/shared_input.h"
 #include "ops/linear/split_columns.h"
 #include "ops/quantized/fake_quantize.h"
@@ -92,7 +93,7 @@ class Pass {
       case StepKind::kSplit:
         return split(step);
       case StepKind::kRowNorm:
-        return make(step, normed(read(step), weights.norm));
+        return make(step, normed(read(step), program_.values[step.makes.front()].width / step.groups, weights.norm));
       case StepKind::kRotateQueries:
       case StepKind::kRotateKeys: {
         const ops::Turns& turns = context_.turns.at(*layer_.rotary);
@@ -115,6 +116,8 @@ class Pass {
       case StepKind::kExperts:
         return make(step, run_experts(*weights.experts, linear_input(step.reads.front()), layer_.names,
                                       context_.balance, compute_));
+      case StepKind::kAddShared:
+        return make(step, read(step, 0).add_(ops::gated_rows(read(step, 1), read(step, 2))));
       case StepKind::kDrop:
         return make(step, ops::dropout(read(step), context_.dropout));
       case StepKind::kDropInside:
@@ -127,6 +130,8 @@ class Pass {
         return make(step, read(step).mul_(layer_.spec.added_scale));
       case StepKind::kAdd:
         return make(step, add_to_stream(read(step, 0), read(step, 1)));
+      case StepKind::kScaleStream:
+        return make(step, read(step).mul_(weights.scalar));
     }
   }
 
@@ -159,6 +164,7 @@ class Pass {
     return x.dim() == 4 ? x : x.view({context_.rows, x.size(0) / context_.rows, -1, attention().head_dim});
   }
   const arch::Attention& attention() const { return layer_.spec.attention(); }
+  footprint::AttentionKernel kernel() const { return context_.kernels->at(attention().head_dim); }
 
   // ---- steps.
 
@@ -175,8 +181,7 @@ class Pass {
     return {as_input(both.normed_TD, context_.rounds_inputs), again};
   }
   // What is added to the stream becomes the sum in place, which a view would have to copy.
-  at::Tensor normed(const at::Tensor& x, const ops::NormWeights& weights) const {
-    const int64_t width = weights.weight_D.size(0);
+  at::Tensor normed(const at::Tensor& x, int64_t width, const ops::NormWeights& weights) const {
     if (x.dim() == 2 && x.size(1) == width) return ops::norm(x, weights, context_.norm, x.scalar_type());
     const at::Tensor rows = x.view({-1, width});
     return ops::norm(rows, weights, context_.norm, x.scalar_type()).view(x.sizes());
@@ -214,12 +219,12 @@ class Pass {
       };
       const at::Tensor keys_BKSE = with_new(state_->kept[0], k_BSKE), values_BKSE = with_new(state_->kept[1], v_BSKE);
       attended_BSD = context_.by_scores ? by_scores(keys_BKSE.transpose(1, 2), values_BKSE.transpose(1, 2))
-                                        : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context_.kernel,
+                                        : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, kernel(),
                                                                 attention().window, sinks_H);
     } else if (context_.by_scores) {
       attended_BSD = by_scores(k_BSKE, v_BSKE);
     } else {
-      attended_BSD = ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context_.kernel, context_.documents.get(),
+      attended_BSD = ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, kernel(), context_.documents.get(),
                                            attention().window, sinks_H);
     }
     return attended_BSD.view({context_.rows * length, attention().queries()});

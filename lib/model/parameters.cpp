@@ -218,7 +218,8 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
     if (step.kind == arch::StepKind::kDelta) its.delta = delta_weights(prefix, layer.spec.names().delta);
     if (step.kind == arch::StepKind::kGatedNorm) its.norm = norm(prefix + step.module);
     if (step.kind == arch::StepKind::kExperts) its.experts = experts(prefix, layer.spec);
-    if (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm) {
+    if (step.kind == arch::StepKind::kScaleStream) its.scalar = tensor(prefix + step.module);
+    if (step.weighed && (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm)) {
       its.norm = norm(prefix + step.module);
       layer.stored = its.norm.weight_D.scalar_type();
     }

@@ -20,6 +20,7 @@ from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForImage
 from transformers.pytorch_utils import Conv1D
 
 STEPS = 10
+OTHER_PARTS = ".*(vision_tower|visual|multi_modal_projector|embed_vision).*"
 PROMPT, CONTINUATION = 5, 50  # tokens
 SHAPES = {
     # Grouped queries; heads of 10 whose sum is not the hidden size.
@@ -74,6 +75,10 @@ def build(shape, generator):
         if name.endswith(".sinks"):
             value = 2 * noise  # among the scores
         parameter.data.copy_(value.to(shape["dtype"]).float())
+    for name, buffer in model.named_buffers():
+        if name.endswith(".layer_scalar"):
+            value = 1 + 0.2 * torch.randn(buffer.shape, generator=generator)
+            buffer.copy_(value.to(shape["dtype"]).float())
     return model
 
 
@@ -198,7 +203,7 @@ def write(name, shape, folder):
     model.load_state_dict(state)
     lora = LoraConfig(r=shape["r"], lora_alpha=shape["alpha"], lora_dropout=0.0, target_modules=shape["targets"],
                       target_parameters=shape.get("target_parameters"), use_rslora=shape.get("rslora", False),
-                      exclude_modules=".*(vision_tower|visual|multi_modal_projector).*" if "whole" in shape else None, task_type="CAUSAL_LM")
+                      exclude_modules=OTHER_PARTS if "whole" in shape else None, task_type="CAUSAL_LM")
     adapted = get_peft_model(model, lora)
     for key, parameter in adapted.named_parameters():
         if ".lora_" in key:

@@ -55,13 +55,15 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"command-r-v01", 34'980'831'232},    {"command-r-08-2024", 32'296'476'672},
       {"glm-4-9b", 9'399'951'360},          {"hunyuan-mt-7b", 7'504'932'864},
       {"gemma-3-4b", 3'880'263'168},        {"gemma-3-12b", 11'766'034'176},
-      {"gemma-3-27b", 27'009'346'304},      {"mistral-small-3.2-24b", 23'572'403'200},
+      {"gemma-3-27b", 27'009'346'304},      {"gemma-4-12b", 11'907'350'320},
+      {"gemma-4-31b", 30'697'345'340},      {"mistral-small-3.2-24b", 23'572'403'200},
       {"ministral-3-3b", 3'429'006'336},    {"ministral-3-8b", 8'489'553'920},
       {"ministral-3-14b", 13'506'073'600},  {"qwen2.5-vl-3b", 3'085'938'688},
       {"qwen2.5-vl-7b", 7'615'616'512},     {"qwen3-vl-4b", 4'022'468'096},
       {"qwen3-vl-8b", 8'190'735'360},       {"qwen3.5-4b", 4'205'751'296},
       {"qwen3.5-9b", 8'953'803'264},        {"qwen3.5-27b", 26'895'998'464},
-      {"gpt-oss-20b", 20'914'757'184},      {"gpt-oss-120b", 116'829'156'672},
+      {"qwen3.5-35b-a3b", 34'660'610'688},  {"gpt-oss-20b", 20'914'757'184},
+      {"gpt-oss-120b", 116'829'156'672},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {

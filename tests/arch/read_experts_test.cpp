@@ -33,6 +33,11 @@ TEST(ReadExperts, TakesTransformersDefaults) {
   EXPECT_EQ(*read_experts(olmoe()).experts(), (Experts{64, 8, false}));
   EXPECT_EQ(*read_experts(config_of("GraniteMoeForCausalLM", "granitemoe")).experts(),
             (Experts{8, 2, true, ExpertFiles::kStacked}));
+  EXPECT_EQ(*read_experts(config_of("Qwen2MoeForCausalLM", "qwen2_moe")).experts(),
+            (Experts{.count = 60, .per_token = 4, .shared_width = 5632}));
+  const Architecture qwen35 = read_experts(config_of("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text"));
+  EXPECT_EQ(*qwen35.experts(), (Experts{.count = 256, .per_token = 8, .normalised = true, .files = ExpertFiles::kWhole, .shared_width = 512}));
+  EXPECT_EQ(qwen35.layers.front().feed_forward.width, 512);
   EXPECT_EQ(read_experts(config_of("LlamaForCausalLM", "llama")).experts(), nullptr);
 }
 

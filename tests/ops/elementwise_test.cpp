@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/activation.h"
+#include "ops/gated_rows.h"
 #include "ops/linear/split_columns.h"
 #include "ops/norm.h"
 #include "ops/rotary.h"
@@ -56,6 +57,24 @@ TEST_P(Elementwise, rms_norm_agrees_with_its_reference_operators) {
   const at::Tensor x = draw({9, 40}, type_), weight = draw({40}, type_);
   EXPECT_LE(relative_difference(norm(x, {weight}, {1e-6}, type_), norm_reference(x, {weight}, {1e-6}, type_)),
             tolerance(type_));
+}
+
+TEST_P(Elementwise, gated_rows) {
+  for (const int64_t width : {1, 18, 770}) {
+    const Operator reference = [](const std::vector<at::Tensor>& in) { return in[0] * at::sigmoid(in[1]); };
+    const Operator ours = [](const std::vector<at::Tensor>& in) { return gated_rows(in[0], in[1]); };
+    expect_equal(ours, reference, {draw({53, width}, type_), draw({53, 1}, type_)});
+  }
+}
+
+TEST_P(Elementwise, rms_norm_without_a_weight) {
+  const Operator reference = [](const std::vector<at::Tensor>& in) {
+    return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + 1e-6);
+  };
+  const Operator ours = [&](const std::vector<at::Tensor>& in) { return norm(in[0], {}, {1e-6, 1}, type_); };
+  expect_equal(ours, reference, {draw({53, 18}, type_)});
+  const at::Tensor x = draw({9, 40}, type_);
+  EXPECT_LE(relative_difference(norm(x, {}, {1e-6}, type_), norm_reference(x, {}, {1e-6}, type_)), tolerance(type_));
 }
 
 TEST_P(Elementwise, layer_norm) {

@@ -47,7 +47,7 @@ Levels in_effect(Levels levels) {
 }
 
 // Families of new parts of layers, which came after the first runs were drawn and are the last ones.
-constexpr std::array kLater = {kLfm2, kQwen35, kGptOss};
+constexpr std::array kLater = {kLfm2, kQwen35, kGptOss, kGemma4};
 
 // Full training is one level of the method, but half of all runs. family: one of kLater; none: another.
 Levels random_levels(SplitMix64& random, std::optional<size_t> family) {
@@ -286,7 +286,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"attention", {"flash", "math"}},
       {"family", {"llama",     "llama_biased", "qwen2",   "qwen3",   "olmo2",  "t5",      "flan_t5",
                   "qwen3_moe", "gemma3",       "phi3",    "granite", "gemma2", "cohere2", "gpt2",
-                  "seed_oss",  "arcee",        "hunyuan", "lfm2",    "qwen35", "gpt_oss"}},
+                  "seed_oss",  "arcee",        "hunyuan", "lfm2",    "qwen35", "gpt_oss", "gemma4"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

@@ -97,6 +97,16 @@ Json config_of(const arch::Architecture& architecture) {
                      {"linear_conv_kernel_dim", delta.taps}});
     }
   }
+  if (architecture.family == "Gemma4ForCausalLM") {
+    config.update({{"hidden_size_per_layer_input", 0}, {"attention_k_eq_v", true}, {"sliding_window", 5}});
+    config["layer_types"] = Json::array();
+    for (const arch::LayerSpec& each : architecture.layers) {
+      const bool full = each.attention().keys_are_values;
+      config["layer_types"].push_back(full ? "full_attention" : "sliding_attention");
+      config[full ? "global_head_dim" : "head_dim"] = each.attention().head_dim;
+      config[full ? "num_global_key_value_heads" : "num_key_value_heads"] = each.attention().key_value_heads;
+    }
+  }
   return config;
 }
 

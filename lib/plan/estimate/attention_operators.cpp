@@ -7,12 +7,13 @@
 
 namespace fathom::plan {
 
-footprint::AttentionKernel kernel_of(const Target& target) {
+footprint::AttentionKernel kernel_of(const Target& target, int64_t head_size) {
   for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient,
                             footprint::AttentionKernel::kCudnn}) {
     if (target.attention_kernel.ends_with(footprint::kernel_name(kernel))) return kernel;
   }
-  return footprint::AttentionKernel::kFlash;
+  const bool beyond_flash = target.device == config::Device::kCuda && head_size > footprint::kLargestFlashHead;
+  return beyond_flash ? footprint::AttentionKernel::kMemoryEfficient : footprint::AttentionKernel::kFlash;
 }
 
 footprint::Tensors gradients_of_sinks(const LayerSubject& subject) {
@@ -24,7 +25,7 @@ namespace {
 
 footprint::AttentionSizes attention_sizes(const LayerSubject& subject) {
   const arch::Attention& attention = subject.spec.attention();
-  footprint::AttentionSizes sizes = {kernel_of(subject.target), subject.batch.rows, subject.batch.document_lengths};
+  footprint::AttentionSizes sizes = {kernel_of(subject.target, attention.head_dim), subject.batch.rows, subject.batch.document_lengths};
   sizes.packed = !sizes.lengths.empty();
   if (!sizes.packed) sizes.lengths.assign(static_cast<size_t>(subject.batch.rows), subject.batch.length);
   sizes.heads = attention.heads;

@@ -44,6 +44,8 @@ const char* name_of_gradient(Role role) {
       return "gradients of biases of experts";
     case Role::kBias:
       return "gradients of biases";
+    case Role::kLayerScalar:
+      break;
     case Role::kStepSizes:
       return "gradients of step sizes";
     case Role::kAdapterA:
