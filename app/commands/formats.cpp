@@ -105,6 +105,7 @@ std::vector<StorageRow> storage() {
       {"INT4", 0.5, 4.0 / kInt4Group, "FP32, for a group of 128"},
       row_of("NF4", Scheme::kNf4, "FP32, for a block of 64"),
       row_of("NF4 double", Scheme::kNf4DoubleQuant, "8 bits, and FP32 for 256 of them"),
+      row_of("MXFP4", Scheme::kMxfp4, "8 bits, for a block of 32"),
   };
 }
 

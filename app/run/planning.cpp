@@ -80,7 +80,12 @@ std::string why_not_on(const config::GpuSpec& gpu, const arch::Run& run) {
       return gpu.name + " has compute capability " + gpu.compute_capability +
              ": what cuDNN's attention takes is known of 9.0 alone" + remedy;
     }
-    if (!footprint::knows_cudnn(size_of(run.precision.computed), run.architecture.head_dim())) {
+    if (run.architecture.has_sinks()) {
+      return std::string("attn_implementation: cudnn ") + footprint::kCudnnHasNoSinks + remedy;
+    }
+    const std::vector<int64_t> heads = run.architecture.head_dims();
+    if (!std::ranges::all_of(
+            heads, [&](int64_t size) { return footprint::knows_cudnn(size_of(run.precision.computed), size); })) {
       return std::string("attn_implementation: cudnn ") + footprint::kCudnnKnows + ", as this run does not" + remedy;
     }
   }

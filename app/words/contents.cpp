@@ -8,6 +8,7 @@
 
 #include "arch/read_folder.h"
 #include "arch/read_text_part.h"
+#include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json_value.h"
@@ -80,7 +81,7 @@ void add_shape(Json config, const fs::path& folder, const weights::ModelFolder* 
     contents.facts.emplace_back("stored as", std::string(dtype_name(architecture.dtype)));
     if (architecture.quantized) {
       const std::string scheme(quant::name_of(architecture.quantized->scheme));
-      contents.facts.emplace_back("projections in", scheme);
+      contents.facts.emplace_back(std::string(arch::coded_parts(architecture.quantized->scheme)) + " in", scheme);
       contents.details["quantized"] = scheme;
     }
     contents.facts.emplace_back("weights in float32",

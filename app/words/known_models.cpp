@@ -37,6 +37,9 @@ constexpr std::array kOtherNames{std::pair{"tinyllama-1.1b-v1.0", "tinyllama-1.1
                                  std::pair{"olmo-3-1125-32b", "olmo-3-32b"},
                                  std::pair{"c4ai-command-r-v01", "command-r-v01"},
                                  std::pair{"c4ai-command-r-08-2024", "command-r-08-2024"},
+                                 std::pair{"glm-4.6", "glm-4.5"},
+                                 std::pair{"glm-4.7", "glm-4.5"},
+                                 std::pair{"qwen3-coder-next", "qwen3-next-80b-a3b"},
                                  std::pair{"flan-t5", "flan-t5-base"}};
 
 // "meta-llama/Meta-Llama-3-8B-Instruct": llama-3-8b.
@@ -57,17 +60,15 @@ std::string name_of_shape(const std::string& name) {
 
 // How the names of models begin that are of no family here, as plain_name writes them.
 constexpr std::array kOthers{
-    "gptoss",         "qwen 3.5 35 b",    "qwen 3.5 122 b", "qwen 3.5 397 b",  "qwen 3.6 35 b",
-    "qwen 3 next",    "qwen 3 codernext", "qwen 3 vl 30 b", "qwen 3 vl 235 b", "qwen 3 omni",
-    "qwen 2.5 omni",  "qwen 2 57 b",      "gemma 3 ne",     "gemma 4",         "llama 4",
-    "llama 3.2 11 b", "llama 3.2 90 b",   "deepseekv 2",    "deepseekv 3",     "deepseekv 4",
-    "deepseekr 1",    "kimik 2",          "glm 4.5",        "glm 4.6",         "glm 4.7",
-    "glm 5",          "minimaxm 1",       "minimaxm 2",     "phi 2",           "phi 3.5 moe",
-    "phi 3.5 vision", "phi 4 multimodal", "granite 4.0 h",  "nemotronh",       "nvidianemotron",
-    "falcon 7 b",     "falcon 40 b",      "falconh 1",      "lfm 2 8 b",       "lfm 2 24 b",
-    "lfm 2 vl",       "lfm 2.5 vl",       "ernie 4.5 21 b", "ernie 4.5 300 b", "ernie 4.5 vl",
-    "exaone 4.5",     "smolvlm",          "starcoder 2",    "pythia",          "modernbert",
-    "whisper"};
+    "qwen 3 vl 30 b", "qwen 3 vl 235 b", "qwen 3 omni",    "qwen 2.5 omni",  "gemma 3 ne",
+    "gemma 4 e",      "gemma 4 26 b",    "llama 4",        "llama 3.2 11 b", "llama 3.2 90 b",
+    "deepseekv 2",    "deepseekv 3",     "deepseekv 4",    "deepseekr 1",    "kimik 2",
+    "glm 4.5 v",      "glm 4.6 v",       "glm 4.7 flash",  "glm 5",          "minimaxm 1",
+    "minimaxm 2",     "phi 2",           "phi 3.5 moe",    "phi 3.5 vision", "phi 4 multimodal",
+    "granite 4.0 h",  "nemotronh",       "nvidianemotron", "falcon 7 b",     "falcon 40 b",
+    "falconh 1",      "lfm 2 8 b",       "lfm 2 24 b",     "lfm 2 vl",       "lfm 2.5 vl",
+    "ernie 4.5 21 b", "ernie 4.5 300 b", "ernie 4.5 vl",   "exaone 4.5",     "smolvlm",
+    "starcoder 2",    "pythia",          "modernbert",     "whisper"};
 
 // The digits of a shape's name: of its size ("8" of llama-3.1-8b, empty where it tells none), and all before it.
 struct Digits {

@@ -91,7 +91,8 @@ bool stays_linear(const ParameterSpec& spec, bool has_experts) {
 
 // Whether PEFT takes names of linear layers for what experts and routers are now.
 bool had_linear_experts(const Architecture& architecture) {
-  return architecture.experts() != nullptr && architecture.experts()->files != ExpertFiles::kStacked;
+  const Experts* experts = architecture.experts();
+  return experts != nullptr && experts->named_by_modules;
 }
 
 }  // namespace

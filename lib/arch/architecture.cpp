@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "arch/layer_program.h"
 #include "base/bytes.h"
@@ -20,7 +21,9 @@ constexpr AttentionNames kSelfAttention = {.norm_before = "input_layernorm",
                                            .value = "self_attn.v_proj",
                                            .output = "self_attn.o_proj",
                                            .query_norm = "self_attn.q_norm",
-                                           .key_norm = "self_attn.k_norm"};
+                                           .key_norm = "self_attn.k_norm",
+                                           .value_norm = "self_attn.v_norm",
+                                           .sinks = "self_attn.sinks"};
 constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
                                    .norm_after = "post_feedforward_layernorm",
                                    .module = "mlp",
@@ -30,7 +33,14 @@ constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
                                    .down = "mlp.down_proj",
                                    .activation = "mlp.act_fn",
                                    .router = "mlp.gate",
-                                   .experts = "mlp.experts"};
+                                   .experts = "mlp.experts",
+                                   .correction = "mlp.gate.e_score_correction_bias",
+                                   .shared = "mlp.shared_expert",
+                                   .shared_gate = "mlp.shared_expert.gate_proj",
+                                   .shared_up = "mlp.shared_expert.up_proj",
+                                   .shared_down = "mlp.shared_expert.down_proj",
+                                   .shared_activation = "mlp.shared_expert.act_fn",
+                                   .shared_weight = "mlp.shared_expert_gate"};
 constexpr FeedForwardNames kSharedMlp = {.module = "shared_mlp",
                                          .fused = "shared_mlp.input_linear",
                                          .down = "shared_mlp.output_linear",
@@ -113,7 +123,11 @@ LayerNames LayerSpec::names() const {
   if (naming == Naming::kGpt2) return {kGpt2Attention, {}, kGpt2Mlp};
   if (naming == Naming::kLfm2) return {kLfm2Attention, {}, kLfm2FeedForward, kLfm2Convolution};
   LayerNames names = {kSelfAttention, {}, kMlp};
-  if (naming == Naming::kQwen35) names.delta = kQwenDelta;
+  if (naming == Naming::kQwen35 || naming == Naming::kQwen3Next) names.delta = kQwenDelta;
+  if (naming == Naming::kQwen3Next) {
+    names.delta.fused = "linear_attn.in_proj_qkvz";
+    names.delta.fused_scalars = "linear_attn.in_proj_ba";
+  }
   if (naming == Naming::kGlm4) {
     names.attention.norm_after = "post_self_attn_layernorm";
     names.feed_forward.norm_before = "post_attention_layernorm";
@@ -123,6 +137,14 @@ LayerNames LayerSpec::names() const {
   if (naming == Naming::kHunyuan) {
     names.attention.query_norm = "self_attn.query_layernorm";
     names.attention.key_norm = "self_attn.key_layernorm";
+  }
+  if (naming == Naming::kGptOss) names.feed_forward.router = "mlp.router";
+  if (naming == Naming::kGlmMoe) {
+    names.feed_forward.shared = "mlp.shared_experts";
+    names.feed_forward.shared_gate = "mlp.shared_experts.gate_proj";
+    names.feed_forward.shared_up = "mlp.shared_experts.up_proj";
+    names.feed_forward.shared_down = "mlp.shared_experts.down_proj";
+    names.feed_forward.shared_activation = "mlp.shared_experts.act_fn";
   }
   if (naming == Naming::kGraniteMoe) {
     names.feed_forward.module = "block_sparse_moe";
@@ -179,6 +201,19 @@ const Experts* Architecture::experts() const {
 const Attention& Architecture::attention() const {
   return std::find_if(layers.begin(), layers.end(), [](const LayerSpec& layer) { return layer.attends(); })
       ->attention();
+}
+
+std::vector<int64_t> Architecture::head_dims() const {
+  std::set<int64_t> sizes;
+  for (const LayerSpec& layer : layers) {
+    if (layer.attends()) sizes.insert(layer.attention().head_dim);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+bool Architecture::has_sinks() const {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerSpec& layer) { return layer.attends() && layer.attention().sinks; });
 }
 
 int64_t Architecture::sliding_window() const {
@@ -256,15 +291,23 @@ class Specs {
       add(architecture_.layer_prefix(number) + step.module, std::move(shape), role, number, step.bias, step.narrows);
     };
     if (step.kind == StepKind::kNorm || step.kind == StepKind::kRowNorm) {
-      add_its({width(step.makes) / step.groups}, Role::kNorm);
+      if (step.weighed) add_its({width(step.makes) / step.groups}, Role::kNorm);
     } else if (step.kind == StepKind::kLinear) {
       add_its({width(step.makes), width(step.reads)}, Role::kProjection);
+    } else if (step.kind == StepKind::kAttend && layer.attention().sinks) {
+      specs_.push_back({architecture_.layer_prefix(number) + layer.names().attention.sinks,
+                        {layer.attention().heads},
+                        Role::kSink,
+                        number,
+                        architecture_.initializer_range});
     } else if (step.kind == StepKind::kConvolve) {
       add_its({width(step.makes), std::get<ShortConvolution>(layer.mixer).taps}, Role::kConvolution);
     } else if (step.kind == StepKind::kDelta) {
       add_delta(std::get<GatedDelta>(layer.mixer), layer.names().delta, number);
     } else if (step.kind == StepKind::kGatedNorm) {
       add_its({width(step.makes) / step.groups}, Role::kGateNorm);
+    } else if (step.kind == StepKind::kScaleStream) {
+      specs_.push_back({architecture_.layer_prefix(number) + step.module, {1}, Role::kLayerScalar, number});
     } else if (step.kind == StepKind::kExperts) {
       add_experts(layer.feed_forward, layer.names().feed_forward, number);
     }
@@ -280,12 +323,21 @@ class Specs {
   void add_experts(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t number) {
     const std::string prefix = architecture_.layer_prefix(number);
     const int64_t count = feed_forward.experts->count, width = architecture_.hidden_size, inner = feed_forward.width;
+    const bool biased = feed_forward.experts->biased;
     add(prefix + names.router, {count, width}, Role::kRouter, number);
+    if (biased) {
+      const double std = architecture_.initializer_range;
+      specs_.push_back({prefix + names.router + ".bias", {count}, Role::kExpertBias, number, std});
+    }
+    if (feed_forward.experts->scores.corrected) {
+      specs_.push_back({prefix + names.correction, {count}, Role::kCorrection, number});
+    }
     const auto add_stack = [&](const char* its, int64_t rows, int64_t columns) {
       const std::string name = prefix + names.experts + its;
       rows = checked_multiply(count, rows, name);
       specs_.push_back(
           {name, {rows, columns}, Role::kExperts, number, initial_std(Role::kExperts, columns, 1), /*experts=*/count});
+      if (biased) specs_.push_back({name + "_bias", {rows}, Role::kExpertBias, number, 0, /*experts=*/count});
     };
     add_stack(".gate_up_proj", checked_multiply(2, inner, prefix), width);
     add_stack(".down_proj", width, inner);
@@ -337,7 +389,7 @@ int64_t count_parameters(const Architecture& architecture, int64_t Experts::*of_
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(architecture)) {
     int64_t elements = spec.elements();
-    if (spec.role == Role::kExperts) {
+    if (spec.experts > 1) {
       const Experts& experts = *architecture.layers[static_cast<size_t>(spec.layer)].feed_forward.experts;
       elements = elements / experts.count * (experts.*of_experts);
     }

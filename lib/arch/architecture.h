@@ -13,6 +13,7 @@
 #include "base/activation.h"
 #include "base/dtype.h"
 #include "base/json.h"
+#include "base/router_scores.h"
 #include "quant/folder_format.h"
 
 namespace fathom::arch {
@@ -34,8 +35,11 @@ struct Attention {
   double softcap = 0;           // scores s are softcap * tanh(s / softcap); 0: they stay as they are
   bool fused = false;           // one projection makes queries, keys and values, in this order
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  bool norms_turned = false;  // query_key_norm is of queries and keys that are rotated already
-  bool output_gate = false;   // q_proj makes of each head its query, then a gate: its sigmoid times what the head made
+  bool norms_turned = false;     // query_key_norm is of queries and keys that are rotated already
+  bool value_norm = false;       // of each head of values, without weights
+  bool keys_are_values = false;  // values are what k_proj makes, before keys are normalised and rotated: no v_proj
+  bool output_gate = false;  // q_proj makes of each head its query, then a gate: its sigmoid times what the head made
+  bool sinks = false;        // each head has a number that takes part in the softmax over its scores, without a value
   std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
 
   int64_t queries() const { return heads * head_dim; }         // H * E
@@ -74,15 +78,25 @@ enum class ExpertFiles {
   kProjections,  // "mlp.experts.3.gate_proj.weight"
   kMixtral,      // "block_sparse_moe.experts.3.w1.weight"
   kStacked,      // "block_sparse_moe.input_linear.weight", of all experts
+  kWhole,        // "mlp.experts.gate_up_proj", of all experts
+  kTurned,       // "mlp.experts.gate_up_proj", of all experts, each with the columns of its matrix as rows
 };
 
 // Feed-forward parts of one shape, of which a router chooses some for each token and adds what they make, weighed by
-// its softmax over all (Shazeer et al. 2017, arXiv 1701.06538).
+// their scores (Shazeer et al. 2017, arXiv 1701.06538).
 struct Experts {
   int64_t count = 0;        // N
   int64_t per_token = 0;    // K
   bool normalised = false;  // the weights of the chosen add up to one
   ExpertFiles files = ExpertFiles::kProjections;
+  bool named_by_modules = true;  // what their linear layers were called names them among PEFT's target_modules
+  bool biased = false;           // router and experts add biases, those of the down projections before they are weighed
+  // Set: in the place of the activation, of rows of the gate and of the up projection that take turns.
+  std::optional<ClampedGate> clamped = std::nullopt;
+  // F of a part of the same shape that reads every token and is added to them; 0: there is none.
+  int64_t shared_width = 0;
+  bool shared_gated = true;  // times the sigmoid of a gate of its own
+  RouterScores scores = {};
   bool operator==(const Experts&) const = default;
 };
 
@@ -92,7 +106,7 @@ struct FeedForward {
   bool gated = true;   // activation(gate) * up, else activation(up)
   bool fused = false;  // one projection makes gate and up, in this order
   Activation activation = Activation::kSilu;
-  std::optional<Experts> experts = std::nullopt;  // always gated, without biases
+  std::optional<Experts> experts = std::nullopt;  // always gated; of biases they say themselves
   bool operator==(const FeedForward&) const = default;
 };
 
@@ -103,6 +117,7 @@ struct LayerSpec {
   bool cross = false;  // then attends, as the mixer does, to what the encoder made
   FeedForward feed_forward;
   double added_scale = 1;  // of what the mixer and the feed-forward part add to the stream
+  bool scalar = false;     // a stored number that nobody trains multiplies what the layer makes
   Naming naming = Naming::kLlama;
 
   bool norms_before() const { return norms != NormPlacement::kAfter; }
@@ -117,7 +132,8 @@ struct LayerSpec {
   const Attention& attention() const { return std::get<Attention>(mixer); }
   Attention& attention() { return std::get<Attention>(mixer); }
   bool has_bias() const {
-    return feed_forward.bias || (attends() && (attention().input_bias || attention().output_bias));
+    const bool of_router = feed_forward.experts && feed_forward.experts->biased;
+    return feed_forward.bias || of_router || (attends() && (attention().input_bias || attention().output_bias));
   }
   bool operator==(const LayerSpec&) const = default;
 };
@@ -173,7 +189,7 @@ struct Architecture {
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
   DType dtype = DType::kF32;  // of the stored weights, as config.json says; of those that are not quantized
-  std::optional<quant::FolderFormat> quantized;  // how projections of layers are stored; unset: as dtype says
+  std::optional<quant::FolderFormat> quantized;  // how projections or experts are stored; unset: as dtype says
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
 
@@ -192,8 +208,10 @@ struct Architecture {
   ModelNames names() const;
   // Of the first layer that attends; one does.
   const Attention& attention() const;
-  // E of every layer that attends.
-  int64_t head_dim() const { return attention().head_dim; }
+  // Each E of the layers that attend, once, the least first.
+  std::vector<int64_t> head_dims() const;
+  int64_t head_dim() const { return head_dims().front(); }
+  bool has_sinks() const;  // a layer has Attention::sinks
   // Every way of turning heads that a layer has, once.
   std::vector<Rotary> rotaries() const;
   // The window of the layers that have one, which is the same for all of these; 0: no layer has one.
@@ -223,9 +241,13 @@ enum class Role {
   kGateNorm,     // the weight of a norm that is gated: norm_offset is not added to it
   kDecayRate,    // of a GatedDelta, the logarithm of how fast each value head's state decays
   kDecayBias,    // likewise, added to what each token says of it
+  kLayerScalar,  // LayerSpec::scalar: part of the model, and never trained
+  kSink,         // of attention, a number for each head: neither adapter nor codes
   kBias,
-  kStepSizes,  // of a projection that is fake-quantized; a run has them, not the model
-  kAdapterA,   // likewise
+  kCorrection,  // RouterScores::corrected
+  kExpertBias,  // of a router, or of all experts of a layer one after the other
+  kStepSizes,   // of a projection that is fake-quantized; a run has them, not the model
+  kAdapterA,    // likewise
   kAdapterB,
 };
 
@@ -236,15 +258,22 @@ struct ParameterSpec {
   std::vector<int64_t> shape;
   Role role = Role::kNorm;
   int64_t layer = kNoLayer;  // counted from 0
-  double initial_std = 0;    // of the normal distribution a matrix is drawn from
+  double initial_std = 0;    // of the normal distribution a matrix, sinks or a router's biases are drawn from
   int64_t experts = 1;       // of how many matrices it is made, which lie one below the other
   bool is_matrix() const { return shape.size() == 2; }
   bool takes_decay() const { return is_matrix() && role != Role::kRelativeBias && role != Role::kStepSizes; }
   bool has_row_per_token() const { return role == Role::kEmbedding || role == Role::kHead; }
-  // Whatever type the rest of a base has: what is rounded of it would change every token's decay in proportion.
-  bool stays_fp32() const { return role == Role::kDecayRate || role == Role::kDecayBias || role == Role::kGateNorm; }
-  // In codes, where a run or a folder has some.
+  // Whatever type the rest of a base has: what is rounded of it would change every token's decay in proportion, or
+  // which experts are chosen.
+  bool stays_fp32() const {
+    return role == Role::kDecayRate || role == Role::kDecayBias || role == Role::kGateNorm || role == Role::kCorrection;
+  }
+  bool is_constant() const { return role == Role::kLayerScalar || role == Role::kCorrection; }  // no run trains it
+  // In codes, where a run or a folder has some; in those of a scheme.
   bool may_be_coded() const { return role == Role::kProjection || role == Role::kExperts; }
+  bool may_be_coded_in(quant::Scheme scheme) const {
+    return role == Role::kExperts || (role == Role::kProjection && !quant::is_of_experts_alone(scheme));
+  }
   std::string module() const { return name.substr(0, name.rfind('.')); }  // "model.layers.0.self_attn.q_proj"
   int64_t elements() const;                                               // Throws Error where they leave int64.
 };

@@ -20,6 +20,7 @@ enum class Windows {
   kNone,
   kEveryLayer,    // unless sliding_window is null
   kChosenLayers,  // where use_sliding_window is true: as layer_types says, else those from max_window_layers on
+  kChosenFirst,   // likewise, else every second one before max_window_layers, the first among them
   kEveryIfAsked,  // where use_sliding_window is true, unless sliding_window is null
   kNamedLayers,   // as layer_types says, else all but one in full_attention_every
 };
@@ -39,13 +40,25 @@ struct FamilyRotary {
   bool windows_alone = false;         // layers that see everything before them are not turned
   bool all_without_windows = false;   // but where sliding_window is null
   bool dynamic_by_alpha = false;      // "dynamic" is an NtkRope
+  bool proportional = false;          // a share of the pairs may be turned, by the rope_type of this name
 };
 
 // Whose keys say what experts there are (read_experts.cpp).
-enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe, kGraniteMoe };
+enum class ExpertKeys {
+  kNone,
+  kQwen2Moe,
+  kQwen3Moe,
+  kQwen35Moe,
+  kMixtral,
+  kOlmoe,
+  kGraniteMoe,
+  kGptOss,
+  kGlm4Moe,
+  kQwen3Next
+};
 
 // Whose names the keys of a config.json have. A row of T5's or GPT-2's says no more than how the family is called.
-enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid, kQwen35 };
+enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid, kQwen35, kGemma4, kGptOss };
 
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"
@@ -54,7 +67,8 @@ struct Family {
   const char *input_bias_key = "attention_bias", *output_bias_key = "attention_bias",
              *feed_forward_bias_key = "mlp_bias";
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  bool norms_turned = false;  // Attention::norms_turned
+  bool query_key_norm_by_key = false;  // where use_qk_norm is true
+  bool norms_turned = false;           // Attention::norms_turned
   NormPlacement norms = NormPlacement::kBefore;
   double norm_offset = 0;
   bool centred_norms = false;  // LayerNorm, whose epsilon is layer_norm_eps; else rms_norm_eps
@@ -76,6 +90,7 @@ struct Family {
   int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
   double norm_eps = 1e-6;
   int64_t query_pre_attn_scalar = 0;                               // scores by 1 / sqrt of it; 0: there is no such key
+  bool plain_scores = false;                                       // scores by 1
   double logit_scale = 0;                                          // of what the head makes; 0: there is no such key
   double dropout = 0;                                              // attention_dropout and residual_dropout; 0: none
   double attn_logit_softcapping = 0, final_logit_softcapping = 0;  // 0: there is no such key

@@ -4,7 +4,20 @@
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
-enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2, kLfm2, kQwen35, kGraniteHybrid, kHunyuan };
+enum class Naming {
+  kLlama,
+  kGlm4,
+  kGraniteMoe,
+  kT5,
+  kGpt2,
+  kLfm2,
+  kQwen35,
+  kGraniteHybrid,
+  kHunyuan,
+  kGptOss,
+  kGlmMoe,
+  kQwen3Next
+};
 
 // Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
@@ -12,7 +25,8 @@ struct AttentionNames {
   const char* module = nullptr;                                                      // "self_attn"
   const char* fused = nullptr;                                                       // "self_attn.qkv_proj"
   const char *query = nullptr, *key = nullptr, *value = nullptr, *output = nullptr;  // "self_attn.q_proj"
-  const char *query_norm = nullptr, *key_norm = nullptr;
+  const char *query_norm = nullptr, *key_norm = nullptr, *value_norm = nullptr;
+  const char* sinks = nullptr;  // "self_attn.sinks", without a module of their own
 };
 
 struct ConvolutionNames {
@@ -22,8 +36,10 @@ struct ConvolutionNames {
 };
 
 struct DeltaNames {
-  const char* norm_before = nullptr;                                                    // "input_layernorm"
-  const char* module = nullptr;                                                         // "linear_attn"
+  const char* norm_before = nullptr;  // "input_layernorm"
+  const char* module = nullptr;       // "linear_attn"
+  // Of families that have two matrices in the place of the four below.
+  const char *fused = nullptr, *fused_scalars = nullptr;  // "linear_attn.in_proj_qkvz", "linear_attn.in_proj_ba"
   const char *mixed = nullptr, *gate = nullptr, *strength = nullptr, *decay = nullptr;  // "linear_attn.in_proj_qkv"
   const char *convolution = nullptr, *norm = nullptr, *output = nullptr;                // "linear_attn.conv1d"
   const char *decay_rate = nullptr, *decay_bias = nullptr;                              // "linear_attn.A_log"
@@ -36,6 +52,10 @@ struct FeedForwardNames {
   const char *gate = nullptr, *up = nullptr, *down = nullptr;  // "mlp.gate_proj"
   const char* activation = nullptr;                            // "mlp.act_fn"
   const char *router = nullptr, *experts = nullptr;            // "mlp.gate", "mlp.experts"
+  const char* correction = nullptr;                            // "mlp.gate.e_score_correction_bias"
+  // Of what is shared beside experts: "mlp.shared_expert.gate_proj", "mlp.shared_expert_gate".
+  const char *shared = nullptr, *shared_gate = nullptr, *shared_up = nullptr, *shared_down = nullptr,
+             *shared_activation = nullptr, *shared_weight = nullptr;
 };
 
 struct LayerNames {
@@ -44,6 +64,7 @@ struct LayerNames {
   FeedForwardNames feed_forward;
   ConvolutionNames convolution = {};
   DeltaNames delta = {};
+  const char* scalar = "layer_scalar";
 };
 
 // Of the modules outside the layers.

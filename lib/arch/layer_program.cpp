@@ -21,6 +21,7 @@ class Builder {
     if (const auto* delta = std::get_if<GatedDelta>(&spec_.mixer)) correct_state(*delta);
     if (spec_.cross) attend_to_source();
     feed_forward();
+    if (spec_.scalar) stream_ = made_of(stream_, {.kind = StepKind::kScaleStream, .module = names_.scalar});
     std::map<std::pair<size_t, Branch>, std::vector<size_t>> projections;  // by what they read
     const auto its = [&](const Step& step) -> auto& { return projections[{step.reads.front(), step.branch}]; };
     for (size_t number = 0; number < program_.steps.size(); ++number) {
@@ -46,7 +47,7 @@ class Builder {
     if (its.fused) {
       const size_t all = linear(x, names.fused, its.queries() + 2 * its.keys(), its.input_bias);
       queries = value(its.queries()), keys = value(its.keys()), values = value(its.keys());
-      push({.kind = StepKind::kSplit, .reads = {all}, .makes = {queries, keys, values}});
+      split(all, {queries, keys, values});
       queries = normed_and_rotated(queries, names.query_norm, its.heads, StepKind::kRotateQueries);
       keys = normed_and_rotated(keys, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
     } else {
@@ -55,12 +56,17 @@ class Builder {
       if (its.output_gate) {
         const size_t both = std::exchange(queries, value(its.queries()));
         gate = value(its.queries());
-        push({.kind = StepKind::kSplit, .reads = {both}, .makes = {queries, *gate}, .groups = its.heads});
+        split(both, {queries, *gate}, its.heads);
       }
       queries = normed_and_rotated(queries, names.query_norm, its.heads, StepKind::kRotateQueries);
-      keys = linear(x, names.key, its.keys(), its.input_bias);
-      keys = normed_and_rotated(keys, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
-      values = linear(x, names.value, its.keys(), its.input_bias);
+      const size_t made = linear(x, names.key, its.keys(), its.input_bias);
+      keys = normed_and_rotated(made, names.key_norm, its.key_value_heads, StepKind::kRotateKeys);
+      values = its.keys_are_values ? made : linear(x, names.value, its.keys(), its.input_bias);
+    }
+    if (its.value_norm) {
+      values = made_of(
+          values,
+          {.kind = StepKind::kRowNorm, .module = names.value_norm, .weighed = false, .groups = its.key_value_heads});
     }
     finish_attention(StepKind::kAttend, names, {queries, keys, values}, gate);
   }
@@ -92,10 +98,22 @@ class Builder {
     const DeltaNames& names = names_.delta;
     branch_ = Branch::kMixer;
     const size_t x = read(names);
-    const size_t mixed = linear(x, names.mixed, 2 * its.keys() + its.values(), /*bias=*/false);
-    const size_t gate = linear(x, names.gate, its.values(), /*bias=*/false);
-    const size_t strengths = linear(x, names.strength, its.value_heads, /*bias=*/false);
-    const size_t decays = linear(x, names.decay, its.value_heads, /*bias=*/false);
+    const int64_t mixed_width = 2 * its.keys() + its.values();
+    size_t mixed = 0, gate = 0, strengths = 0, decays = 0;
+    if (names.fused != nullptr) {
+      const size_t all = linear(x, names.fused, mixed_width + its.values(), /*bias=*/false);
+      const size_t both = linear(x, names.fused_scalars, 2 * its.value_heads, /*bias=*/false);
+      const int64_t of_group = its.value_heads / its.key_heads, values = of_group * its.value_dim;
+      mixed = value(mixed_width), gate = value(its.values());
+      split(all, {mixed, gate}, its.key_heads, {{its.key_dim, its.key_dim, values}, {values}});
+      strengths = value(its.value_heads), decays = value(its.value_heads);
+      split(both, {strengths, decays}, its.key_heads);
+    } else {
+      mixed = linear(x, names.mixed, mixed_width, /*bias=*/false);
+      gate = linear(x, names.gate, its.values(), /*bias=*/false);
+      strengths = linear(x, names.strength, its.value_heads, /*bias=*/false);
+      decays = linear(x, names.decay, its.value_heads, /*bias=*/false);
+    }
     const size_t answers = value(its.values()), gated = value(its.values());
     push({.kind = StepKind::kDelta,
           .reads = {mixed, strengths, decays},
@@ -138,15 +156,21 @@ class Builder {
     branch_ = Branch::kFeedForward;
     const size_t x = spec_.parallel ? program_.steps.front().makes.front() : read(names);
     if (its.experts) {
-      const size_t made = value(width_);
-      push({.kind = StepKind::kExperts, .reads = {x}, .makes = {made}, .module = names.router});
+      size_t made = value(width_);
+      const bool shares = its.experts->shared_width > 0;
+      push({.kind = StepKind::kExperts,
+            .reads = {x},
+            .makes = {made},
+            .module = names.router,
+            .backward_module = shares ? names.experts : nullptr});
+      if (shares) made = with_shared(x, made, names);
       return add_to_stream(made, names.norm_after, names.experts);
     }
     std::vector<size_t> inner;
     if (its.fused) {
       const size_t both = linear(x, names.fused, 2 * its.width, its.bias);
       inner = {value(its.width), value(its.width)};
-      push({.kind = StepKind::kSplit, .reads = {both}, .makes = inner});
+      split(both, inner);
     } else {
       if (its.gated) inner.push_back(linear(x, names.gate, its.width, its.bias));
       inner.push_back(linear(x, names.up, its.width, its.bias));
@@ -162,6 +186,27 @@ class Builder {
     if (drops) activated = made_of(activated, {.kind = StepKind::kDropInside, .backward_module = names.module});
     const size_t made = linear(activated, names.down, width_, its.bias, branch_narrows());
     add_to_stream(made, names.norm_after, names.down);
+  }
+
+  // What experts made, and what every token has of the part beside them.
+  size_t with_shared(size_t x, size_t made, const FeedForwardNames& names) {
+    const int64_t width = spec_.feed_forward.experts->shared_width;
+    const size_t gate = linear(x, names.shared_gate, width, /*bias=*/false);
+    const size_t up = linear(x, names.shared_up, width, /*bias=*/false);
+    std::optional<size_t> weight;
+    if (spec_.feed_forward.experts->shared_gated) weight = linear(x, names.shared_weight, 1, /*bias=*/false);
+    const size_t activated = value(width), sum = value(width_);
+    push({.kind = StepKind::kActivate,
+          .reads = {gate, up},
+          .makes = {activated},
+          .module = names.shared_activation,
+          .backward_module = names.shared,
+          .activation = spec_.feed_forward.activation});
+    const size_t shared = linear(activated, names.shared_down, width_, /*bias=*/false);
+    std::vector<size_t> parts = {made, shared};
+    if (weight) parts.push_back(*weight);
+    push({.kind = StepKind::kAddShared, .reads = std::move(parts), .makes = {sum}, .backward_module = names.shared});
+    return sum;
   }
 
   // The stream, as the branch reads it.
@@ -206,6 +251,18 @@ class Builder {
   }
   // GPT-2's: the stream is a sum of two branches a layer.
   int64_t branch_narrows() const { return spec_.naming == Naming::kGpt2 ? 2 * architecture_.num_hidden_layers() : 1; }
+
+  // parts: as Step has them; empty: each value is one.
+  void split(size_t all, std::vector<size_t> made, int64_t groups = 1, std::vector<std::vector<int64_t>> parts = {}) {
+    if (parts.empty()) {
+      for (const size_t each : made) parts.push_back({program_.values[each].width / groups});
+    }
+    push({.kind = StepKind::kSplit,
+          .reads = {all},
+          .makes = std::move(made),
+          .groups = groups,
+          .parts = std::move(parts)});
+  }
 
   // A value as wide as the one that the step reads.
   size_t made_of(size_t read, Step step) {

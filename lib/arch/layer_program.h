@@ -14,7 +14,7 @@ enum class StepKind {
   kNorm,           // of the stream, for the branch that reads it
   kRead,           // the stream as it is, for the branch that reads it
   kLinear,         // a projection
-  kSplit,          // a fused projection's columns, in the order of what it makes, of each of `groups` parts of a row
+  kSplit,          // a fused projection's columns: of each of `groups` parts of a row the `parts` of what it makes
   kRowNorm,        // of each of `groups` parts of a row by itself
   kRotateQueries,  // by their positions
   kRotateKeys,
@@ -25,17 +25,20 @@ enum class StepKind {
   kGatedNorm,     // reads rows, each of `groups` parts of which is normalised by itself, and the gate of all
   kActivate,      // reads the gate and what it weighs, or this alone
   kExperts,       // a router, and what those make that it chooses
-  kDrop,          // Architecture::dropout
-  kDropInside,    // Architecture::inner_dropout
-  kScale,         // LayerSpec::added_scale
-  kAdd,           // reads what a branch made, and the stream that it is added to
+  kAddShared,    // reads what experts made, what is shared makes, and a number of each token that gates it, where there
+                 // is one
+  kDrop,         // Architecture::dropout
+  kDropInside,   // Architecture::inner_dropout
+  kScale,        // LayerSpec::added_scale
+  kAdd,          // reads what a branch made, and the stream that it is added to
+  kScaleStream,  // by LayerSpec::scalar
 };
 
 // What reads the stream and adds to it.
 enum class Branch { kMixer, kSource, kFeedForward };
 
 // The first value that a step reads is what its weights multiply; only kAttend, kAttendSource, kDelta, kGatedNorm,
-// kActivate and kAdd read more.
+// kActivate, kAddShared and kAdd read more.
 struct Step {
   StepKind kind = StepKind::kLinear;
   Branch branch = Branch::kMixer;
@@ -47,8 +50,11 @@ struct Step {
   const char* backward_module = nullptr;
   // Of a kLinear: the projections of its branch that read what it reads, itself among them, in their order.
   std::vector<size_t> sharing = {};
-  bool bias = false;                          // beside its weight
-  int64_t groups = 1;                         // of a kRowNorm, kGatedNorm or kSplit
+  bool bias = false;    // beside its weight
+  bool weighed = true;  // a kRowNorm has a weight
+  int64_t groups = 1;   // of a kRowNorm, kGatedNorm or kSplit
+  // Of a kSplit: of each value that it makes, the widths of the parts of a group that lie one behind the other in it.
+  std::vector<std::vector<int64_t>> parts = {};
   Activation activation = Activation::kSilu;  // of a kActivate
   int64_t narrows = 1;                        // of a kLinear: what the variance of its first weights is divided by
 };

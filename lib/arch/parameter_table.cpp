@@ -53,8 +53,9 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
     };
     for (const ParameterSpec& spec : specs) {
       const bool is_module = spec.role != Role::kExperts && spec.role != Role::kRouter &&
-                             spec.role != Role::kConvolution && spec.role != Role::kDecayRate &&
-                             spec.role != Role::kDecayBias;
+                             spec.role != Role::kExpertBias && spec.role != Role::kConvolution &&
+                             spec.role != Role::kDecayRate && spec.role != Role::kDecayBias &&
+                             spec.role != Role::kSink && !spec.is_constant();
       if (is_module) match(name_in_whole(architecture.text_part, spec.module()), spec.name);
       if (architecture.tie_word_embeddings && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }
@@ -117,6 +118,10 @@ int64_t ParameterTable::trained_count() const {
   return sum_of_elements(rows, [](const ParameterRow& row) { return row.trained; });
 }
 
+int64_t ParameterTable::constant_count() const {
+  return sum_of_elements(rows, [](const ParameterRow& row) { return row.spec.is_constant(); });
+}
+
 int64_t ParameterTable::trained_base_count() const {
   return sum_of_elements(rows, [](const ParameterRow& row) { return row.trained && row.of_base(); });
 }
@@ -157,12 +162,13 @@ ParameterTable parameter_table(const Architecture& architecture, const Parameter
     ParameterRow row;
     row.spec = spec;
     row.dtype = spec.stays_fp32() ? DType::kF32 : settings.dtype;
-    row.trained = trains_all || saved.contains(spec.name);
+    row.trained = (trains_all && !spec.is_constant()) || saved.contains(spec.name);
     if (projection && saved.contains(spec.name) && stored_parts(architecture, spec).front().transposed) {
       throw UsageError("modules_to_save: the matrix of " + spec.module() + " is stored transposed",
                        "name it in target_modules, which gives it an adapter");
     }
-    if (spec.may_be_coded() && !row.trained) row.codes = settings.base_scheme;
+    const bool coded = settings.base_scheme && spec.may_be_coded_in(*settings.base_scheme);
+    if (coded && !row.trained) row.codes = settings.base_scheme;
     if (const auto rank = ranks.find(spec.name); rank != ranks.end()) {
       row.adapter = adapter_module(spec, ranks);
       row.adapter_rank = rank->second;

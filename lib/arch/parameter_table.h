@@ -68,6 +68,7 @@ struct ParameterTable {
   int64_t count() const;
   int64_t trained_count() const;
   int64_t trained_base_count() const;
+  int64_t constant_count() const;  // ParameterSpec::is_constant
   int64_t count_of(Role role) const;
   int64_t adapter_count() const { return count_of(Role::kAdapterA) + count_of(Role::kAdapterB); }
   int64_t coded_count() const;  // numbers that codes stand for

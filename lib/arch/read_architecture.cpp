@@ -8,7 +8,9 @@
 #include "arch/config_json.h"
 #include "arch/families.h"
 #include "arch/read_experts.h"
+#include "arch/read_gemma4.h"
 #include "arch/read_gpt2.h"
+#include "arch/read_gpt_oss.h"
 #include "arch/read_granite_hybrid.h"
 #include "arch/read_lfm2.h"
 #include "arch/read_qwen35.h"
@@ -116,7 +118,8 @@ std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& famil
   layer.norms = family.norms;
   layer.parallel = family.parallel;
   layer.naming = family.naming;
-  layer.attention().query_key_norm = family.query_key_norm;
+  const bool normed = !family.query_key_norm_by_key || config.flag("use_qk_norm");
+  layer.attention().query_key_norm = normed ? family.query_key_norm : QueryKeyNorm::kNone;
   layer.attention().norms_turned = family.norms_turned;
   layer.attention().fused = family.fused_attention;
   layer.feed_forward.fused = family.fused_feed_forward;
@@ -148,14 +151,15 @@ void read_softcaps(const ConfigJson& config, const Family& family, Architecture&
 }
 
 // What rounds and what scales in a family's layers and around them, beside norms.
-void read_scales(const ConfigJson& config, const Family& family, Architecture& architecture, RotaryOfLayers& rotaries) {
+void read_scales(const ConfigJson& config, const Family& family, const HeadDims& heads, Architecture& architecture,
+                 RotaryOfLayers& rotaries) {
   const auto factor = [&](const char* key, double usual = 1) {
     const double value = config.number(key, usual, 0);
     if (value == 0) config.refuse(key, "expected more than 0");
     return value;
   };
-  const auto width = static_cast<double>(architecture.attention().head_dim);
-  double of_scores = 1 / std::sqrt(width);
+  std::optional<double> of_scores;
+  if (family.plain_scores) of_scores = 1;
   if (family.query_pre_attn_scalar != 0) {
     of_scores = 1 / std::sqrt(static_cast<double>(config.size("query_pre_attn_scalar", family.query_pre_attn_scalar)));
   }
@@ -167,11 +171,23 @@ void read_scales(const ConfigJson& config, const Family& family, Architecture& a
     for (LayerSpec& layer : architecture.layers) layer.added_scale = factor("residual_multiplier");
   }
   if (family.logit_scale != 0) architecture.head_scale = factor("logit_scale", family.logit_scale);
+  if (!of_scores) return;
   // A power of two stays one: no rounding where the usual scale is meant.
-  const double beside_usual = of_scores * std::sqrt(width);
-  for (Rotary* rotary : {&rotaries.full, &rotaries.windowed}) {
+  for (const auto& [rotary, head_dim] : {std::pair{&rotaries.full, heads.full}, {&rotaries.windowed, heads.windowed}}) {
+    const double beside_usual = *of_scores * std::sqrt(static_cast<double>(head_dim));
     rotary->query_scale = std::abs(beside_usual - 1) < 1e-12 ? 1 : beside_usual;
   }
+}
+
+// Where no layer is of a kind, as the others have it.
+HeadDims head_dims_of(const Architecture& architecture) {
+  HeadDims heads;
+  for (const LayerSpec& layer : architecture.layers) {
+    (layer.attention().window > 0 ? heads.windowed : heads.full) = layer.attention().head_dim;
+  }
+  if (heads.full == 0) heads.full = heads.windowed;
+  if (heads.windowed == 0) heads.windowed = heads.full;
+  return heads;
 }
 
 // Whether a layer sees everything where layer_types is silent.
@@ -186,7 +202,8 @@ bool attends_to_all(const ConfigJson& config, const Family& family, int64_t laye
 // As transformers' configuration classes decide it.
 void read_windows(const ConfigJson& config, const Family& family, std::vector<LayerSpec>& layers) {
   constexpr int64_t kDefaultFirstLayer = 28;
-  const bool chosen = config.flag("use_sliding_window"), chooses = family.windows == Windows::kChosenLayers;
+  const bool chosen = config.flag("use_sliding_window"), first_ones = family.windows == Windows::kChosenFirst,
+             chooses = family.windows == Windows::kChosenLayers || first_ones;
   const bool reads_types = chooses || family.windows == Windows::kNamedLayers;
   if (family.windows == Windows::kNone) {
     for (const char* key : {"use_sliding_window", "sliding_window"}) {
@@ -203,7 +220,8 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
   std::vector<bool> slides;
   const auto types = config.layers_of_type("sliding_attention", layers.size());
   for (int64_t layer = 0; layer < std::ssize(layers) && !(types && reads_types); ++layer) {
-    slides.push_back(window > 0 && layer >= first && !attends_to_all(config, family, layer));
+    const bool among = first_ones ? layer < first && layer % 2 == 0 : layer >= first;
+    slides.push_back(window > 0 && among && !attends_to_all(config, family, layer));
   }
   if (types) {
     if (!reads_types && *types != slides) {
@@ -217,8 +235,9 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
 }
 
 void read_positions(const ConfigJson& config, const Family& family, Architecture& architecture) {
-  RotaryOfLayers rotaries = read_rope(config, family, architecture.head_dim(), architecture.max_position_embeddings);
-  read_scales(config, family, architecture, rotaries);
+  const HeadDims heads = head_dims_of(architecture);
+  RotaryOfLayers rotaries = read_rope(config, family, heads, architecture.max_position_embeddings);
+  read_scales(config, family, heads, architecture, rotaries);
   const std::vector<bool> turned = read_turned_layers(config, family, architecture.layers.size());
   const bool every =
       !family.rotary.windows_alone || (family.rotary.all_without_windows && config.is_null("sliding_window"));
@@ -265,6 +284,27 @@ void read_token_ids(const ConfigJson& config, const Family& family, Architecture
   }
 }
 
+constexpr const char* kQuantization = "quantization_config";
+
+// Of experts whose rows are whole blocks.
+void check_mxfp4(const ConfigJson& config, const Architecture& architecture) {
+  const Experts* experts = architecture.experts();
+  if (experts == nullptr || experts->files != ExpertFiles::kTurned) {
+    config.refuse(kQuantization, "mxfp4 is known of gpt-oss's experts alone");
+  }
+  const int64_t block = quant::block_of(architecture.quantized->scheme);
+  for (const int64_t width : {architecture.hidden_size, architecture.layers.front().feed_forward.width}) {
+    if (width % block == 0) continue;
+    config.refuse(kQuantization, "mxfp4 has blocks of " + std::to_string(block) +
+                                     " numbers, which do not divide rows of " + std::to_string(width));
+  }
+}
+
+bool says_dtype(const ConfigJson& config) {
+  const Json* value = config.find(config.find("dtype") ? "dtype" : "torch_dtype");
+  return value != nullptr && *value != "auto";
+}
+
 DType read_dtype(const ConfigJson& config) {
   const char* key = config.find("dtype") ? "dtype" : "torch_dtype";
   const Json* value = config.find(key);
@@ -292,6 +332,7 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   architecture.centred_norms = family.centred_norms;
   architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
   read_windows(config, family, architecture.layers);
+  if (family.keys == Keys::kGemma4) read_full_layers(config, architecture.layers);
   read_experts(config, family, architecture);
   read_positions(config, family, architecture);
   read_softcaps(config, family, architecture);
@@ -299,6 +340,55 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   const bool tied = config.find(kTied) == nullptr && family.tie_word_embeddings;
   architecture.tie_word_embeddings = tied || config.flag(kTied);
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
+}
+
+// What Llama's keys would say of a decoder whose own keys are others.
+Json in_llamas_words(const ConfigJson& config, const Json& json, const Family& family) {
+  switch (family.keys) {
+    case Keys::kLfm2:
+      return lfm2_in_llamas_words(config, json);
+    case Keys::kGraniteHybrid:
+      return granite_hybrid_in_llamas_words(config, json);
+    case Keys::kGemma4:
+      return gemma4_in_gemma3s_words(config, json);
+    case Keys::kGptOss:
+      return gpt_oss_in_llamas_words(config, json);
+    case Keys::kQwen35: {
+      Json words = json;
+      words.erase(kLayerTypes);
+      if (family.experts == ExpertKeys::kQwen35Moe) words["intermediate_size"] = 1;  // every layer has experts instead
+      return words;
+    }
+    default:
+      return json;
+  }
+}
+
+void read_keys(const ConfigJson& config, const Json& json, std::string_view origin, const Family& family,
+               Architecture& architecture) {
+  if (family.keys == Keys::kT5) return read_t5(config, architecture);
+  if (family.keys == Keys::kGpt2) return read_gpt2(config, architecture);
+  const Json words = in_llamas_words(config, json, family);
+  read_decoder(ConfigJson(words, origin), family, architecture);
+  if (family.keys == Keys::kLfm2) read_convolutions(config, architecture);
+  if (family.keys == Keys::kQwen35) read_deltas(config, architecture);
+  if (family.keys == Keys::kGptOss) {
+    for (LayerSpec& layer : architecture.layers) layer.attention().sinks = true;
+  }
+}
+
+void read_quantization(const ConfigJson& config, const Json& quantization, std::string_view origin,
+                       const Family& family, Architecture& architecture) {
+  const bool mxfp4 = quant::asks_for_mxfp4(quantization) && family.keys == Keys::kGptOss;
+  const char* why = why_not_stored_in_codes(architecture);
+  if (!mxfp4 && why != nullptr) {
+    config.refuse(kQuantization, std::string(family.name) + " " + why + ", and is read in floating point alone",
+                  "name the folder before it was quantized, with load_in_4bit: true for a base of NF4");
+  }
+  architecture.quantized = quant::parse_quantization_config(quantization, origin);
+  if (architecture.quantized->library != quant::Library::kTransformers) return;
+  check_mxfp4(config, architecture);
+  if (!says_dtype(config)) architecture.dtype = DType::kBF16;  // in which OpenAI's folders have the rest
 }
 
 }  // namespace
@@ -313,43 +403,10 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
   const Family& family = read_family(config);
   Architecture architecture;
   architecture.family = family.name;
-  switch (family.keys) {
-    case Keys::kLlama:
-      read_decoder(config, family, architecture);
-      break;
-    case Keys::kLfm2: {
-      const Json words = lfm2_in_llamas_words(config, json);
-      read_decoder(ConfigJson(words, origin), family, architecture);
-      read_convolutions(config, architecture);
-      break;
-    }
-    case Keys::kGraniteHybrid: {
-      const Json words = granite_hybrid_in_llamas_words(config, json);
-      read_decoder(ConfigJson(words, origin), family, architecture);
-      break;
-    }
-    case Keys::kQwen35: {
-      Json words = json;
-      words.erase(kLayerTypes);
-      read_decoder(ConfigJson(words, origin), family, architecture);
-      read_deltas(config, architecture);
-      break;
-    }
-    case Keys::kT5:
-      read_t5(config, architecture);
-      break;
-    case Keys::kGpt2:
-      read_gpt2(config, architecture);
-      break;
-  }
+  read_keys(config, json, origin, family, architecture);
   architecture.dtype = read_dtype(config);
   if (const Json* quantization = config.asked("quantization_config")) {
-    if (const char* why = why_not_stored_in_codes(architecture)) {
-      config.refuse("quantization_config",
-                    std::string(family.name) + " " + why + ", and is read in floating point alone",
-                    "name the folder before it was quantized, with load_in_4bit: true for a base of NF4");
-    }
-    architecture.quantized = quant::parse_quantization_config(*quantization, origin);
+    read_quantization(config, *quantization, origin, family, architecture);
   }
   read_token_ids(config, family, architecture);
   // Every size in bytes must fit, with room for the optimizer's states.

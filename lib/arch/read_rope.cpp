@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/json_value.h"
@@ -132,6 +133,11 @@ void read_scaling(const RopeJson& rope, const Family& family, int64_t max_positi
     read_yarn(rope, max_positions, rotary);
   } else if (*type == "dynamic" && family.rotary.dynamic_by_alpha) {
     rotary.scaling = read_ntk(rope, rotary.width);
+  } else if (*type == "proportional" && family.rotary.proportional) {
+    const double share = rope.number(kWidthShare, 0, 1), pairs = static_cast<double>(rotary.width) / 2;
+    if (share > 1) rope.refuse(kWidthShare, "expected 1 at most");
+    rotary.still_pairs = rotary.width / 2 - static_cast<int64_t>(share * pairs);
+    if (rope.find("factor") != nullptr) rotary.scaling = LinearRope{rope.number("factor", 1)};
   } else {
     rope.refuse(type_key,
                 type->dump().substr(0, 80) + " is not supported (default, linear, llama3, yarn and longrope are)");
@@ -163,7 +169,7 @@ std::optional<double> read_object(const RopeJson& rope, const Family& family, in
                                   Rotary& rotary) {
   std::optional<double> theta;
   if (rope.find("rope_theta") != nullptr) theta = rotary.theta = rope.number("rope_theta", 1);
-  if (rope.find(kWidthShare) != nullptr) {
+  if (rope.find(kWidthShare) != nullptr && !family.rotary.proportional) {
     rotary.width = width_of(rope.config(), rope.path(kWidthShare), rope.number(kWidthShare, 0), family, head_dim);
   }
   read_scaling(rope, family, max_positions, rotary);
@@ -172,13 +178,13 @@ std::optional<double> read_object(const RopeJson& rope, const Family& family, in
 }
 
 // rope_parameters by type of layer.
-RotaryOfLayers read_by_type(const ConfigJson& config, const Json& ropes, const Family& family, int64_t head_dim,
+RotaryOfLayers read_by_type(const ConfigJson& config, const Json& ropes, const Family& family, const HeadDims& heads,
                             int64_t max_positions, RotaryOfLayers rotaries) {
   if (!ropes.is_object() || !(ropes.contains("full_attention") || ropes.contains("sliding_attention"))) {
     config.refuse("rope_parameters", "expected an object with full_attention and sliding_attention");
   }
-  for (const auto& [type, rotary] :
-       {std::pair{"full_attention", &rotaries.full}, {"sliding_attention", &rotaries.windowed}}) {
+  for (const auto& [type, rotary, head_dim] : {std::tuple{"full_attention", &rotaries.full, heads.full},
+                                               std::tuple{"sliding_attention", &rotaries.windowed, heads.windowed}}) {
     const auto found = ropes.find(type);
     if (found == ropes.end() || found->is_null()) continue;
     read_object(RopeJson(config, std::string("rope_parameters.") + type, *found), family, head_dim, max_positions,
@@ -189,21 +195,22 @@ RotaryOfLayers read_by_type(const ConfigJson& config, const Json& ropes, const F
 
 }  // namespace
 
-RotaryOfLayers read_rope(const ConfigJson& config, const Family& family, int64_t head_dim, int64_t max_positions) {
+RotaryOfLayers read_rope(const ConfigJson& config, const Family& family, const HeadDims& heads, int64_t max_positions) {
   const FamilyRotary& its = family.rotary;
   Rotary usual;
   usual.interleaved = its.interleaved;
   const double share = config.number(kWidthShare, its.width_share.value_or(1), 0);
-  usual.width = width_of(config, kWidthShare, share, family, head_dim);
+  usual.width = width_of(config, kWidthShare, share, family, heads.full);
   usual.theta = config.number("rope_theta", its.theta, 1);
   usual.scaling = std::visit([](const auto& scaling) { return RopeScaling(scaling); }, its.scaling);
   usual.query_growth = its.query_growth;
   if (const auto* yarn = std::get_if<YarnRope>(&its.scaling)) usual.query_growth_positions = yarn->original_positions;
   Rotary windowed = usual;
+  windowed.width = width_of(config, kWidthShare, share, family, heads.windowed);
   if (its.sliding_theta) windowed.theta = config.number("rope_local_base_freq", *its.sliding_theta, 1);
   const Json* parameters = config.asked("rope_parameters");
   if (its.sliding_theta && parameters != nullptr) {
-    return read_by_type(config, *parameters, family, head_dim, max_positions, {usual, windowed});
+    return read_by_type(config, *parameters, family, heads, max_positions, {usual, windowed});
   }
   std::optional<double> theta;
   const Json* found = nullptr;
@@ -211,7 +218,7 @@ RotaryOfLayers read_rope(const ConfigJson& config, const Family& family, int64_t
     const Json* rope = config.asked(key);
     if (rope == nullptr) continue;
     Rotary read = usual;
-    const auto said = read_object(RopeJson(config, key, *rope), family, head_dim, max_positions, read);
+    const auto said = read_object(RopeJson(config, key, *rope), family, heads.full, max_positions, read);
     if (found != nullptr && read.scaling != usual.scaling) config.refuse(key, "differs from rope_parameters");
     if (theta && said && *theta != *said) {
       config.refuse(std::string(key) + ".rope_theta", "differs from rope_parameters.rope_theta");
@@ -223,7 +230,7 @@ RotaryOfLayers read_rope(const ConfigJson& config, const Family& family, int64_t
   if (theta && config.find("rope_theta") != nullptr && config.number("rope_theta", *theta, 1) != *theta) {
     config.refuse("rope_theta", "differs from rope_parameters.rope_theta");
   }
-  check_width(config, head_dim, usual);
+  check_width(config, heads.full, usual);
   return {usual, its.sliding_theta ? windowed : usual};
 }
 

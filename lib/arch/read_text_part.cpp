@@ -23,113 +23,82 @@ struct Placeholder {
   int64_t id;
 };
 
+// What the text part's names begin with in files, as TextPart's.
+struct Prefixes {
+  const char *model, *head;
+};
+constexpr Prefixes kInside{"model.language_model.", "lm_head."}, kAsAlone{"model.", "lm_head."};
+constexpr Prefixes kWrapped{"language_model.model.", "language_model.lm_head."};
+
 struct WholeModel {
   std::string_view model_type, name;
   std::string_view text_type;  // where text_config does not say it
-  bool tied = false;           // where tie_word_embeddings is silent
-  bool flat = false;           // older folders have the text part's keys beside the others; tied in text_config counts
-  const char *model, *head;    // TextPart's
+  Prefixes prefixes;
   std::vector<Placeholder> placeholders;
+  bool tied = false;  // where tie_word_embeddings is silent
+  bool flat = false;  // older folders have the text part's keys beside the others; tied in text_config counts
 };
 
 const std::vector<WholeModel>& whole_models() {
-  const Placeholder image{"image_token_id", "image_token_index", 151655}, video{"video_token_id", "", 151656};
+  using Placeholders = std::vector<Placeholder>;
+  constexpr bool kTied = true, kFlat = true;
+  const Placeholders gemma3 = {{"image_token_index", "image_token_id", 262144}};
+  const Placeholders gemma4 = {
+      {"image_token_id", "", 258880}, {"video_token_id", "", 258884}, {"audio_token_id", "", 258881}};
+  const Placeholders mistral3 = {{"image_token_index", "image_token_id", 10}};
+  const Placeholders qwen = {{"image_token_id", "image_token_index", 151655}, {"video_token_id", "", 151656}};
+  const Placeholders qwen35 = {{"image_token_id", "", 248056}, {"video_token_id", "", 248057}};
   static const std::vector<WholeModel> table = {
-      {.model_type = "gemma3",
-       .name = "Gemma3ForConditionalGeneration",
-       .text_type = "gemma3_text",
-       .tied = true,
-       .model = "language_model.model.",
-       .head = "language_model.lm_head.",
-       .placeholders = {{"image_token_index", "image_token_id", 262144}}},
-      {.model_type = "mistral3",
-       .name = "Mistral3ForConditionalGeneration",
-       .text_type = "mistral",
-       .tied = true,
-       .model = "language_model.model.",
-       .head = "language_model.lm_head.",
-       .placeholders = {{"image_token_index", "image_token_id", 10}}},
-      {.model_type = "qwen2_vl",
-       .name = "Qwen2VLForConditionalGeneration",
-       .text_type = "qwen2_vl_text",
-       .flat = true,
-       .model = "model.",
-       .head = "lm_head.",
-       .placeholders = {image, video}},
-      {.model_type = "qwen2_5_vl",
-       .name = "Qwen2_5_VLForConditionalGeneration",
-       .text_type = "qwen2_5_vl_text",
-       .flat = true,
-       .model = "model.",
-       .head = "lm_head.",
-       .placeholders = {image, video}},
-      {.model_type = "qwen3_vl",
-       .name = "Qwen3VLForConditionalGeneration",
-       .text_type = "qwen3_vl_text",
-       .model = "model.language_model.",
-       .head = "lm_head.",
-       .placeholders = {image, video}},
-      {.model_type = "qwen3_5",
-       .name = "Qwen3_5ForConditionalGeneration",
-       .text_type = "qwen3_5_text",
-       .model = "model.language_model.",
-       .head = "lm_head.",
-       .placeholders = {{"image_token_id", "", 248056}, {"video_token_id", "", 248057}}},
+      {"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", kWrapped, gemma3, kTied},
+      {"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text", kInside, gemma4, kTied},
+      {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_unified_text", kInside, gemma4, kTied},
+      {"mistral3", "Mistral3ForConditionalGeneration", "mistral", kWrapped, mistral3, kTied},
+      {"qwen2_vl", "Qwen2VLForConditionalGeneration", "qwen2_vl_text", kAsAlone, qwen, !kTied, kFlat},
+      {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", kAsAlone, qwen, !kTied, kFlat},
+      {"qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", kInside, qwen},
+      {"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", kInside, qwen35},
+      {"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", kInside, qwen35},
   };
   return table;
 }
 
+using Words = std::vector<std::pair<const char*, Json>>;
+
 // The family that a type of text part is of, and what its class says where the family's row and config.json are silent.
 struct TextType {
   std::string_view model_type, family;
+  Words defaults;
   double rope_theta = 0;  // 0: as the family
-  std::vector<std::pair<const char*, Json>> defaults;
 };
 
+// `intermediate` is 0 where every layer has experts instead.
+Words sizes(int64_t vocabulary, int64_t hidden, int64_t intermediate, int64_t layers, int64_t heads,
+            Words others = {}) {
+  others.insert(others.end(), {{"vocab_size", vocabulary},
+                               {"hidden_size", hidden},
+                               {"num_hidden_layers", layers},
+                               {"num_attention_heads", heads}});
+  if (intermediate > 0) others.emplace_back("intermediate_size", intermediate);
+  return others;
+}
+
 const std::vector<TextType>& text_types() {
-  const std::vector<std::pair<const char*, Json>> qwen2 = {
-      {"vocab_size", 152064},      {"hidden_size", 8192},      {"intermediate_size", 29568}, {"num_hidden_layers", 80},
-      {"num_attention_heads", 64}, {"num_key_value_heads", 8}, {"max_window_layers", 80},    {"rms_norm_eps", 1e-5}};
+  const Words qwen2 = sizes(152064, 8192, 29568, 80, 64,
+                            {{"num_key_value_heads", 8}, {"max_window_layers", 80}, {"rms_norm_eps", 1e-5}});
+  const Words qwen3 = sizes(151936, 4096, 22016, 32, 32, {{"max_position_embeddings", 128000}});
+  const Words of_unified = {
+      {"max_position_embeddings", 262144}, {"sliding_window", 1024}, {"hidden_size_per_layer_input", 0}};
   static const std::vector<TextType> table = {
-      {.model_type = "gemma3_text",
-       .family = "Gemma3ForCausalLM",
-       .defaults = {{"vocab_size", 262208},
-                    {"hidden_size", 2304},
-                    {"intermediate_size", 9216},
-                    {"num_hidden_layers", 26},
-                    {"num_attention_heads", 8}}},
-      {.model_type = "mistral",
-       .family = "MistralForCausalLM",
-       .defaults = {{"vocab_size", 32000},
-                    {"hidden_size", 4096},
-                    {"intermediate_size", 14336},
-                    {"num_hidden_layers", 32},
-                    {"num_attention_heads", 32}}},
-      {.model_type = "ministral3",
-       .family = "Ministral3ForCausalLM",
-       .defaults = {{"vocab_size", 131072},
-                    {"hidden_size", 4096},
-                    {"intermediate_size", 14336},
-                    {"num_hidden_layers", 34},
-                    {"num_attention_heads", 32}}},
-      {.model_type = "qwen2_vl_text", .family = "Qwen2ForCausalLM", .rope_theta = 1e6, .defaults = qwen2},
-      {.model_type = "qwen2_5_vl_text", .family = "Qwen2ForCausalLM", .rope_theta = 1e6, .defaults = qwen2},
-      {.model_type = "qwen3_vl_text",
-       .family = "Qwen3ForCausalLM",
-       .rope_theta = 5e5,
-       .defaults = {{"vocab_size", 151936},
-                    {"hidden_size", 4096},
-                    {"intermediate_size", 22016},
-                    {"num_hidden_layers", 32},
-                    {"num_attention_heads", 32},
-                    {"max_position_embeddings", 128000}}},
-      {.model_type = "qwen3_5_text",
-       .family = "Qwen3_5ForCausalLM",
-       .defaults = {{"vocab_size", 248320},
-                    {"hidden_size", 4096},
-                    {"intermediate_size", 12288},
-                    {"num_hidden_layers", 32},
-                    {"num_attention_heads", 16}}},
+      {"gemma3_text", "Gemma3ForCausalLM", sizes(262208, 2304, 9216, 26, 8)},
+      {"gemma4_text", "Gemma4ForCausalLM", sizes(262144, 2304, 9216, 30, 8)},
+      {"gemma4_unified_text", "Gemma4ForCausalLM", sizes(262144, 2304, 9216, 30, 8, of_unified)},
+      {"mistral", "MistralForCausalLM", sizes(32000, 4096, 14336, 32, 32)},
+      {"ministral3", "Ministral3ForCausalLM", sizes(131072, 4096, 14336, 34, 32)},
+      {"qwen2_vl_text", "Qwen2ForCausalLM", qwen2, 1e6},
+      {"qwen2_5_vl_text", "Qwen2ForCausalLM", qwen2, 1e6},
+      {"qwen3_vl_text", "Qwen3ForCausalLM", qwen3, 5e5},
+      {"qwen3_5_text", "Qwen3_5ForCausalLM", sizes(248320, 4096, 12288, 32, 16)},
+      {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", sizes(248320, 2048, 0, 40, 16)},
   };
   return table;
 }
@@ -201,7 +170,7 @@ std::string known_types() {
 bool is_true(const Json* value) { return value != nullptr && *value == true; }
 
 TextPart part_of(const ConfigJson& config, const WholeModel& model) {
-  TextPart part{std::string(model.model_type), std::string(model.name), model.model, model.head, {}};
+  TextPart part{std::string(model.model_type), std::string(model.name), model.prefixes.model, model.prefixes.head, {}};
   for (const Placeholder& each : model.placeholders) {
     const std::string key = config.find(each.key) == nullptr && *each.other_name != '\0' ? each.other_name : each.key;
     part.placeholder_ids.push_back(config.integer(key).value_or(each.id));

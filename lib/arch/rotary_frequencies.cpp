@@ -76,6 +76,7 @@ std::vector<float> rotary_frequencies(const Rotary& rotary, bool beyond_original
     if (const auto* linear = std::get_if<LinearRope>(&rotary.scaling)) value /= static_cast<float>(linear->factor);
     if (const auto* llama3 = std::get_if<Llama3Rope>(&rotary.scaling)) value = stretched(value, *llama3);
   }
+  std::fill(result.end() - rotary.still_pairs, result.end(), 0.0f);
   return result;
 }
 

@@ -39,8 +39,9 @@ Run resolve(config::RunConfig config, Architecture architecture) {
 
 void refuse_training_codes(const Run& run) {
   if (!run.architecture.quantized) return;
-  const std::string stored =
-      "the model's folder stores its projections in " + std::string(quant::name_of(run.architecture.quantized->scheme));
+  const quant::Scheme scheme = run.architecture.quantized->scheme;
+  const std::string stored = std::string("the model's folder stores its ") + arch::coded_parts(scheme) + " in " +
+                             std::string(quant::name_of(scheme));
   const std::string remedy = ", or name the folder before it was quantized";
   if (run.config.method != config::Method::kLora) {
     throw UsageError("method: full trains every weight, but " + stored, "set method: lora" + remedy);
@@ -52,7 +53,7 @@ void refuse_training_codes(const Run& run) {
     throw UsageError("qat trains weights that are rounded, but " + stored, "remove qat" + remedy);
   }
   for (const ParameterRow& row : run.parameters.rows) {
-    if (!row.spec.may_be_coded() || !row.trained) continue;
+    if (!row.spec.may_be_coded_in(scheme) || !row.trained) continue;
     throw UsageError("modules_to_save trains " + row.spec.name + ", but " + stored,
                      "remove the module from modules_to_save" + remedy);
   }

@@ -29,7 +29,8 @@ std::optional<quant::Scheme> base_scheme(const config::RunConfig& run,
   if (wanted && *wanted != stored->scheme) {
     const std::string key = quant::row_of(*wanted).key;
     throw UsageError(key + ": " + std::string(quant::name_of(*wanted)) + " is wanted, but " +
-                         "the model's folder stores its projections in " + std::string(quant::name_of(stored->scheme)),
+                         "the model's folder stores its " + coded_parts(stored->scheme) + " in " +
+                         std::string(quant::name_of(stored->scheme)),
                      "remove " + key + ", or name the folder before it was quantized");
   }
   return stored->scheme;

@@ -15,6 +15,11 @@ namespace fathom::arch {
 std::optional<quant::Scheme> base_scheme(const config::RunConfig& run,
                                          const std::optional<quant::FolderFormat>& stored);
 
+// What a folder has in such codes: "projections" or "experts".
+inline const char* coded_parts(quant::Scheme scheme) {
+  return quant::is_of_experts_alone(scheme) ? "experts" : "projections";
+}
+
 // To which `qat` rounds them while they are trained: INT8 of rows, or INT4 in the groups in which a folder has it;
 // unset: no quantization-aware training. Of a folder that stores codes too: they need no rounding, and training them is
 // refused elsewhere. Throws UsageError where INT4's groups do not fit the rows.

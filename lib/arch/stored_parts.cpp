@@ -10,6 +10,7 @@ namespace fathom::arch {
 namespace {
 
 constexpr const char *kModule = "mlp.", *kMixtralModule = "block_sparse_moe.";
+constexpr const char* kCorrection = "e_score_correction_bias";
 constexpr std::string_view kGpt2Model = "transformer.";
 
 const FeedForward& feed_forward_of(const Architecture& architecture, const ParameterSpec& spec) {
@@ -17,7 +18,7 @@ const FeedForward& feed_forward_of(const Architecture& architecture, const Param
 }
 
 bool has_files(const Architecture& architecture, const ParameterSpec& spec, ExpertFiles files) {
-  return (spec.role == Role::kRouter || spec.role == Role::kExperts) &&
+  return (spec.role == Role::kRouter || spec.role == Role::kCorrection || spec.role == Role::kExperts) &&
          feed_forward_of(architecture, spec).experts->files == files;
 }
 bool is_mixtral(const Architecture& architecture, const ParameterSpec& spec) {
@@ -26,10 +27,16 @@ bool is_mixtral(const Architecture& architecture, const ParameterSpec& spec) {
 bool is_granite(const Architecture& architecture, const ParameterSpec& spec) {
   return has_files(architecture, spec, ExpertFiles::kStacked);
 }
+bool is_turned(const Architecture& architecture, const ParameterSpec& spec) {
+  return has_files(architecture, spec, ExpertFiles::kTurned);
+}
 
 std::vector<StoredPart> whole(const ParameterSpec& spec, std::string name) {
   return {{std::move(name), spec.shape, 0, spec.shape[0]}};
 }
+
+// Of all, where the other biases are a router's.
+bool is_of_experts(const ParameterSpec& bias) { return !bias.name.ends_with(".bias"); }
 
 // GPT-2's projections are stored by what they read.
 std::vector<StoredPart> transposed(const ParameterSpec& spec, std::string name) {
@@ -40,6 +47,19 @@ bool is_gpt2(const Architecture& architecture) { return architecture.layers.fron
 // All experts in one tensor.
 std::vector<StoredPart> stacked(const ParameterSpec& spec, std::string name) {
   return {{std::move(name), {spec.experts, spec.shape[0] / spec.experts, spec.shape[1]}, 0, spec.shape[0]}};
+}
+
+// The same with the columns of each expert's matrix as rows.
+std::vector<StoredPart> stacked_and_turned(const ParameterSpec& spec) {
+  std::vector<StoredPart> parts = stacked(spec, spec.name);
+  std::swap(parts.front().shape[1], parts.front().shape[2]);
+  parts.front().transposed = true;
+  return parts;
+}
+
+// The biases of all experts, a row for each.
+std::vector<StoredPart> stacked_biases(const ParameterSpec& spec, int64_t experts) {
+  return {{spec.name, {experts, spec.shape[0] / experts}, 0, spec.shape[0]}};
 }
 
 std::vector<StoredPart> of_granite(const Architecture& architecture, const ParameterSpec& spec) {
@@ -77,8 +97,20 @@ std::vector<StoredPart> parts_in_decoder(const Architecture& architecture, const
   // That of a layer of torch, which has a dimension for channels that are convolved together.
   if (spec.role == Role::kConvolution) return {{spec.name, {spec.shape[0], 1, spec.shape[1]}, 0, spec.shape[0]}};
   if (is_granite(architecture, spec)) return of_granite(architecture, spec);
+  if (has_files(architecture, spec, ExpertFiles::kWhole)) {
+    return spec.role == Role::kExperts ? stacked(spec, spec.name) : whole(spec, spec.name);
+  }
+  if (is_turned(architecture, spec)) {
+    return spec.role == Role::kExperts ? stacked_and_turned(spec) : whole(spec, spec.name);
+  }
+  if (spec.role == Role::kExpertBias && is_of_experts(spec)) {
+    return stacked_biases(spec, feed_forward_of(architecture, spec).experts->count);
+  }
   const bool mixtral = is_mixtral(architecture, spec);
   const std::string module = mixtral ? kMixtralModule : kModule;
+  if (mixtral && spec.role == Role::kCorrection) {
+    return whole(spec, architecture.layer_prefix(spec.layer) + module + kCorrection);
+  }
   if (spec.role == Role::kExperts) return by_expert(architecture, spec, module, mixtral);
   if (spec.role == Role::kRouter) return whole(spec, architecture.layer_prefix(spec.layer) + module + "gate.weight");
   return whole(spec, spec.name);
@@ -99,9 +131,11 @@ std::vector<std::vector<StoredPart>> spellings_in_decoder(const Architecture& ar
   if (spec.role == Role::kRouter && spellings.front().front().name != spec.name) {
     spellings.push_back(whole(spec, spec.name));
   }
-  if (spec.role != Role::kExperts) return spellings;
+  if (spec.role != Role::kExperts || is_turned(architecture, spec)) return spellings;
   if (is_mixtral(architecture, spec)) spellings.push_back(by_expert(architecture, spec, kModule, /*mixtral=*/true));
-  spellings.push_back(stacked(spec, spec.name));
+  spellings.push_back(has_files(architecture, spec, ExpertFiles::kWhole)
+                          ? by_expert(architecture, spec, kModule, /*mixtral=*/false)
+                          : stacked(spec, spec.name));
   return spellings;
 }
 
@@ -120,7 +154,8 @@ std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& archit
 bool may_be_stored_otherwise(std::string_view parameter) {
   return parameter.find(".experts.") != std::string_view::npos || parameter.starts_with(kGpt2Model) ||
          parameter.ends_with(".conv.weight") || parameter.ends_with(".conv1d.weight") ||
-         parameter.ends_with(".gate.weight") || parameter.ends_with(".router.weight");
+         parameter.ends_with(".gate.weight") || parameter.ends_with(".router.weight") ||
+         parameter.ends_with(kCorrection);
 }
 
 bool stores_transposed(const Architecture& architecture) { return is_gpt2(architecture); }

@@ -15,13 +15,13 @@ struct StoredPart {
   std::string name;            // "model.layers.3.mlp.experts.7.up_proj.weight"
   std::vector<int64_t> shape;  // as it is stored
   int64_t first_row = 0, rows = 0;
-  bool transposed = false;  // the folder has the columns of the parameter as rows
+  bool transposed = false;  // the folder has the columns of the parameter as rows, of all experts those of each
 };
 
-// The parts that make up the parameter, in the order of its rows, as transformers saves them; most are one part under
-// their own name.
+// The parts that make up the parameter, in the order of its rows, as transformers saves them, or, of
+// ExpertFiles::kWhole, as the hub has them; most are one part under their own name.
 std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec);
-// In every spelling that transformers 5 reads, the one that it saves first.
+// In every spelling that transformers 5 reads, that of stored_parts first.
 std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec);
 
 // Whether a parameter of this name may have other names or shapes in a folder than in the model.

@@ -36,7 +36,7 @@ struct Change {
   const TensorInfo* a_RD = nullptr;
   const TensorInfo* b_NR = nullptr;
   const TensorInfo* whole = nullptr;
-  bool is_transposed = false;  // the base's folder has the columns of the matrix as rows
+  bool is_transposed = false;  // the base's folder has the columns of the matrix as rows, of all experts of each
   // Of a matrix of an expert: how many experts the adapter is for, which one this is, and where in its rows it begins.
   bool is_part = false;
   int64_t experts = 1, expert = 0, first_row = 0;
@@ -101,6 +101,7 @@ void name_as_stored(const ModelFolder& base, std::map<std::string, Change>& chan
       change.experts = spec.experts;
       change.expert = part.first_row / (spec.shape[0] / spec.experts);
       change.first_row = part.first_row % (spec.shape[0] / spec.experts);
+      change.is_transposed = part.transposed;
       divided[part.name] = change;
     }
   }
@@ -175,8 +176,8 @@ void merge(std::byte* destination, const ModelFolder::Entry& weight, const Safet
   const at::Tensor a_RD = view(adapter, *change.a_RD).to(at::kFloat), b_NR = view(adapter, *change.b_NR).to(at::kFloat);
   const int64_t rank = a_RD.size(0) / change.experts;
   const double scaling = lora.scaling(rank);
-  if (change.is_transposed) return add_adapter(out_ND.t(), weight_ND.t(), a_RD, b_NR, scaling);
-  if (!change.is_part) return add_adapter(out_ND, weight_ND, a_RD, b_NR, scaling);
+  const auto in_rows = [&](const at::Tensor& x) { return change.is_transposed ? x.t() : x; };
+  if (!change.is_part) return add_adapter(in_rows(out_ND), in_rows(weight_ND), a_RD, b_NR, scaling);
   const at::Tensor b_ORN = b_NR.view({-1, rank, change.experts});
   const auto add = [&](int64_t expert, const at::Tensor& out, const at::Tensor& stored) {
     add_adapter(out, stored, a_RD.narrow(0, expert * rank, rank),
@@ -184,7 +185,7 @@ void merge(std::byte* destination, const ModelFolder::Entry& weight, const Safet
   };
   if (weight_ND.dim() == 2) return add(change.expert, out_ND, weight_ND);
   for (int64_t expert = 0; expert < change.experts; ++expert) {
-    add(expert, out_ND.select(0, expert), weight_ND.select(0, expert));
+    add(expert, in_rows(out_ND.select(0, expert)), in_rows(weight_ND.select(0, expert)));
   }
 }
 

@@ -35,22 +35,25 @@ void give_as_they_lie(const model::UnitKeeper::Kept& kept, const weights::Tensor
   }
 }
 
-// Of a matrix that lies the other way round: what is kept of each row of the file, which is a column here.
+// Of matrices, one or several, that lie the other way round: what is kept of each row of the file, which is a column
+// here.
 void give_turned(const at::Tensor& turned, const model::UnitKeeper::Kept& kept,
                  const weights::TensorSource::Sink& sink) {
-  const int64_t size = turned.element_size(), rows = turned.size(0), columns = turned.size(1);
+  const int64_t size = turned.element_size(), rows = turned.size(-2), columns = turned.size(-1);
+  const int64_t matrices = turned.dim() == 3 ? turned.size(0) : 1;
   const at::Tensor here = kept.bytes.cpu();
   const int64_t first = kept.first / size, end = first + here.numel() / size;
   std::vector<std::byte> numbers;
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t from = divide_up(std::max<int64_t>(0, first - row), rows);
-    const int64_t to = std::min(columns, divide_up(std::max<int64_t>(0, end - row), rows));
-    const int64_t at = (row * columns + from) * size;
+  for (int64_t each = 0; each < matrices * rows; ++each) {
+    const int64_t begin = each / rows * rows * columns, row = each % rows;  // of the matrix
+    const int64_t from = divide_up(std::max<int64_t>(0, first - begin - row), rows);
+    const int64_t to = std::min(columns, divide_up(std::max<int64_t>(0, end - begin - row), rows));
+    const int64_t at = (begin + row * columns + from) * size;
     if (from >= to || (sink.wants && !sink.wants(at, (to - from) * size))) continue;
     numbers.resize(static_cast<size_t>((to - from) * size));
     for (int64_t column = from; column < to; ++column) {
-      std::memcpy(numbers.data() + (column - from) * size, bytes_at(here) + (column * rows + row - first) * size,
-                  static_cast<size_t>(size));
+      std::memcpy(numbers.data() + (column - from) * size,
+                  bytes_at(here) + (begin + column * rows + row - first) * size, static_cast<size_t>(size));
     }
     sink.take(at, numbers.data(), std::ssize(numbers));
   }

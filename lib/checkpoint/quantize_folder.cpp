@@ -47,7 +47,7 @@ struct Item {
   std::string name;
   std::vector<TensorSource> tensors;               // without content
   const arch::ParameterSpec* quantized = nullptr;  // set: becomes codes
-  bool read_back = false;                          // it is in codes now
+  const arch::ParameterSpec* read_back = nullptr;  // set: it is in codes now
 };
 
 std::vector<TensorSource> outline(const std::vector<quant::StoredTensor>& tensors) {
@@ -68,14 +68,15 @@ class Quantizer {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
     refuse_inside(request_.out, folder_.path());
-    if (const char* why = arch::why_not_stored_in_codes(architecture_)) {
-      throw Error(folder_.path().string() + " " + why + ", and no format of folders holds such a model in codes",
-                  "train on it with load_in_4bit: true or load_in_8bit: true, which quantize them as they are read");
-    }
     if (target_.scheme && architecture_.quantized) {
       throw Error(folder_.path().string() + " is quantized already, in " +
                       std::string(quant::name_of(architecture_.quantized->scheme)),
                   "name the folder before it was quantized: rounding twice loses more");
+    }
+    const char* why = arch::why_not_stored_in_codes(architecture_);
+    if (why != nullptr && !architecture_.quantized) {
+      throw Error(folder_.path().string() + " " + why + ", and no format of `quantize` is for such a model",
+                  "train on it with load_in_4bit: true or load_in_8bit: true, which quantize them as they are read");
     }
     list_items();
     report_.bytes_before = folder_.total_bytes();
@@ -108,16 +109,16 @@ class Quantizer {
     std::vector<std::string> listed;
     for (const arch::ParameterSpec& spec : specs_) {
       Item item{arch::stored_name(architecture_.text_part, spec.name), {}};
-      const bool codes = spec.role == arch::Role::kProjection;
+      const bool codes = spec.may_be_coded(), in_codes = is_in_codes(spec);
       if (codes && target_.scheme) {
         item.quantized = &spec;
         item.tensors = outline(
             quant::tensors_of_matrix(quant::format_of(*target_.scheme), item.name, spec.shape[0], spec.shape[1]));
-      } else if (codes && architecture_.quantized) {
-        item.read_back = true;
-        item.tensors = {{item.name, target_.dtype, spec.shape, {}}};
-        for (auto& tensor :
-             quant::tensors_of_matrix(*architecture_.quantized, item.name, spec.shape[0], spec.shape[1])) {
+      } else if (in_codes) {
+        item.read_back = &spec;
+        item.tensors = {{item.name, target_.dtype, arch::stored_parts(architecture_, spec).front().shape, {}}};
+        for (auto& tensor : quant::tensors_of_matrix(*architecture_.quantized, item.name, spec.shape[0], spec.shape[1],
+                                                     spec.experts)) {
           listed.push_back(tensor.name);
         }
       } else {
@@ -138,6 +139,10 @@ class Quantizer {
     }
     for (const Item& item : items_)
       report_.bytes_after = checked_add(report_.bytes_after, bytes_of(item.tensors), "size");
+  }
+
+  bool is_in_codes(const arch::ParameterSpec& spec) const {
+    return architecture_.quantized && spec.may_be_coded_in(architecture_.quantized->scheme);
   }
 
   ModelFolder::Entry entry_of(const std::string& name) const {
@@ -184,7 +189,7 @@ class Quantizer {
     for (const Item& item : items) {
       if (item.quantized != nullptr) {
         write_quantized(item, writer);
-      } else if (item.read_back) {
+      } else if (item.read_back != nullptr) {
         write_read_back(item, writer);
       } else {
         write_plain(item, writer);
@@ -232,24 +237,34 @@ class Quantizer {
   }
 
   void write_read_back(const Item& item, weights::SafetensorsWriter& writer) {
-    const std::vector<int64_t>& sizes = item.tensors[0].shape;
+    const arch::ParameterSpec& spec = *item.read_back;
     const ops::QuantizedMatrix matrix =
-        ops::empty_quantized_matrix(architecture_.quantized->scheme, sizes[0], sizes[1], at::kCPU, {});
-    for (const std::string& name : model::copy_stored(matrix, item.name, *architecture_.quantized, folder_)) {
+        ops::empty_quantized_matrix(architecture_.quantized->scheme, spec.shape[0], spec.shape[1], at::kCPU, {});
+    for (const std::string& name :
+         model::copy_stored(matrix, item.name, spec.experts, *architecture_.quantized, folder_)) {
       read_bytes_ += folder_.find(name)->info->bytes;
     }
     TensorSource tensor = item.tensors[0];
     tensor.read = [&](std::byte* destination, int64_t) {
-      const at::Tensor out_ND =
-          at::from_blob(destination, sizes, at::TensorOptions().dtype(ops::scalar_type(target_.dtype)));
-      const int64_t step = footprint::quantized_part_rows(matrix.rows, matrix.columns, /*on_gpu=*/false);
-      for (int64_t first = 0; first < matrix.rows; first += step) {
-        const int64_t count = std::min(step, matrix.rows - first);
-        cast(item.name, ops::dequantize_rows(matrix, first, count), out_ND.narrow(0, first, count));
-      }
+      const at::Tensor out =
+          at::from_blob(destination, tensor.shape, at::TensorOptions().dtype(ops::scalar_type(target_.dtype)));
+      for (int64_t expert = 0; expert < spec.experts; ++expert) read_back(item.name, matrix, spec, expert, out);
     };
     writer.write(tensor);
     report_.other_bytes += bytes_of(item.tensors);
+  }
+
+  // One expert of a stack, which folders of gpt-oss have the other way round; or the whole of any other matrix.
+  void read_back(const std::string& name, const ops::QuantizedMatrix& matrix, const arch::ParameterSpec& spec,
+                 int64_t expert, const at::Tensor& out) const {
+    const int64_t rows = matrix.rows / spec.experts;
+    at::Tensor out_ND = out.dim() == 3 ? out.select(0, expert) : out;
+    if (arch::stored_parts(architecture_, spec).front().transposed) out_ND = out_ND.t();
+    const int64_t step = footprint::quantized_part_rows(rows, matrix.columns, /*on_gpu=*/false);
+    for (int64_t first = 0; first < rows; first += step) {
+      const int64_t count = std::min(step, rows - first);
+      cast(name, ops::dequantize_rows(matrix, expert * rows + first, count), out_ND.narrow(0, first, count));
+    }
   }
 
   void cast(const std::string& name, const at::Tensor& from, const at::Tensor& to) const {

@@ -1,4 +1,4 @@
-// Rows of stacked parameters, narrowed, and matrices the other way round.
+// Rows of stacked parameters, narrowed, and matrices the other way round, of all experts each by itself.
 #include "checkpoint/stored_names.h"
 
 #include <ATen/core/Tensor.h>
@@ -25,11 +25,14 @@ at::Tensor contiguous_view(const at::Tensor& tensor, at::IntArrayRef sizes, int6
   return view;
 }
 
-at::Tensor turned(const at::Tensor& tensor) {
+// sizes: [columns, rows] of the matrix, or [N, columns, rows] of N matrices.
+at::Tensor turned(const at::Tensor& tensor, const std::vector<int64_t>& sizes) {
   at::Tensor view = tensor.detach();
   c10::TensorImpl& impl = *view.unsafeGetTensorImpl();
   impl.set_allow_tensor_metadata_change(true);
-  const std::vector<int64_t> sizes = {tensor.size(1), tensor.size(0)}, strides = {1, tensor.size(1)};
+  const int64_t columns = tensor.size(1);
+  std::vector<int64_t> strides = {1, columns};
+  if (sizes.size() == 3) strides.insert(strides.begin(), sizes[1] * sizes[2]);
   impl.set_sizes_and_strides(at::IntArrayRef(sizes), at::IntArrayRef(strides));
   return view;
 }
@@ -69,7 +72,7 @@ NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::pa
     if (found->second.size() == 1) {
       const arch::StoredPart& part = found->second.front();
       const bool stacked = std::ssize(part.shape) != tensor.dim();
-      stored.emplace_back(part.name, part.transposed ? turned(tensor)
+      stored.emplace_back(part.name, part.transposed ? turned(tensor, part.shape)
                                      : stacked       ? contiguous_view(tensor, part.shape, 0)
                                                      : tensor);
       continue;

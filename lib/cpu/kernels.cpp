@@ -202,8 +202,12 @@ FATHOM_CLONES void scaled_exponentials(const float* x, float shift, float scale,
   for (int64_t i = 0; i < n; ++i) out[i] = exponential(x[i] - shift) * scale;
 }
 
-// A row as long as the buffer, with `offset` added to it.
+// A row as long as the buffer, with `offset` added to it; ones without data.
 const float* read_with_offset(Rows row, double offset, std::vector<float>& buffer) {
+  if (row.data == nullptr) {
+    std::fill(buffer.begin(), buffer.end(), 1.0f);
+    return buffer.data();
+  }
   const auto width = static_cast<int64_t>(buffer.size());
   const float* x = read(row, 0, width, buffer.data());
   if (offset == 0) return x;

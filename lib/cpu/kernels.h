@@ -20,7 +20,7 @@ struct Rows {
 
 // What rows are normalised with.
 struct Norm {
-  Rows weight;
+  Rows weight;     // without data: all are 1, whatever the offset
   Rows bias = {};  // without data: there is none
   double offset = 0, eps = 0;
 };

@@ -15,12 +15,15 @@ namespace {
 
 constexpr int64_t kNumbersOfCasts = 32;  // in 64 bytes
 
-// With numbers of a matrix whose rows do not lie end to end, from `first` on in the order of its rows.
+// With numbers of a matrix, or of several [M, N, D], whose rows do not lie end to end, from `first` on in the order of
+// its rows.
 void fill_from_turned(const at::Tensor& numbers, int64_t first, const at::Tensor& matrix_ND) {
+  const int64_t rows = matrix_ND.size(-2), columns = matrix_ND.size(-1);
   for (int64_t done = 0; done < numbers.numel();) {
-    const int64_t row = (first + done) / matrix_ND.size(1), column = (first + done) % matrix_ND.size(1);
-    const int64_t count = std::min(matrix_ND.size(1) - column, numbers.numel() - done);
-    numbers.narrow(0, done, count).copy_(matrix_ND.select(0, row).narrow(0, column, count));
+    const int64_t row = (first + done) / columns, column = (first + done) % columns;
+    const int64_t count = std::min(columns - column, numbers.numel() - done);
+    const at::Tensor its = matrix_ND.dim() == 3 ? matrix_ND.select(0, row / rows) : matrix_ND;
+    numbers.narrow(0, done, count).copy_(its.select(0, row % rows).narrow(0, column, count));
     done += count;
   }
 }
@@ -154,7 +157,7 @@ void ShardedParameters::fill(const at::Tensor& tensor, const at::Tensor& from) {
     if (tensor.is_contiguous()) {
       numbers.copy_(from.view({-1}).narrow(0, first, numbers.numel()));
     } else {
-      fill_from_turned(numbers, first, from.t());
+      fill_from_turned(numbers, first, from.transpose(-1, -2));
     }
   }
 }

@@ -28,6 +28,7 @@ constexpr const char* kMath =
     "attention by its formula keeps the probabilities of all pairs (Vaswani et al. 2017, arXiv 1706.03762)";
 constexpr const char* kSegments =
     "one call for each document, and for blocks of a window; lib/ops/attention/flash_segments.cpp";
+constexpr const char* kSinks = "what sinks make of outputs and their log-sum-exps; lib/ops/attention/sinks.h";
 constexpr const char* kTiles = "blocks in the order of AMX, for each thread; lib/cpu/amx_scratch.h";
 
 class Attention {
@@ -43,7 +44,7 @@ class Attention {
     if (sizes_.amx && window_ == 0) return false;
     if (sizes_.kernel == AttentionKernel::kMath) return true;
     if (step_.cuda) return padded_size() != sizes_.head_size;
-    if (sizes_.packed || window_ > 0) return false;
+    if (in_segments()) return false;
     return grouped() && sizes_.key_heads > 1 && sizes_.rows > 1 && longest_ > 1;
   }
 
@@ -54,7 +55,7 @@ class Attention {
       math();
     } else if (step_.cuda) {
       cuda();
-    } else if (sizes_.packed || window_ > 0) {
+    } else if (in_segments()) {
       segments();
     } else {
       cpu_flash();
@@ -82,6 +83,8 @@ class Attention {
     tensors.insert(tensors.end(), more.begin(), more.end());
     return tensors;
   }
+  // A CPU's flash kernel is called for each text, and for blocks of a window.
+  bool in_segments() const { return sizes_.packed || window_ > 0 || sizes_.sinks; }
   bool is_efficient() const { return sizes_.kernel == AttentionKernel::kMemoryEfficient; }
   int64_t padded_size() const { return round_up(sizes_.head_size, is_efficient() ? 4 : 8); }  // in whole vectors
   bool grouped() const { return sizes_.heads != sizes_.key_heads; }
@@ -141,10 +144,13 @@ class Attention {
   void math() {
     const auto document = [&](const char* what, const char* source) -> Bytes {
       const int64_t rows = sizes_.packed ? 1 : sizes_.rows;
-      return {
-          what,
-          source,
-          {{rows, "rows"}, {sizes_.heads, "heads"}, {longest_, ""}, {longest_, ""}, {step_.compute_bytes, "bytes"}}};
+      return {what,
+              source,
+              {{rows, "rows"},
+               {sizes_.heads, "heads"},
+               {longest_, ""},
+               {longest_ + sink_columns(), ""},
+               {step_.compute_bytes, "bytes"}}};
     };
     footprint_.kept = {
         heads("queries", kMath, kept_),
@@ -200,7 +206,10 @@ class Attention {
     begun.push_back(scores);
     footprint_.forward = {begun};
     footprint_.forward[0].push_back({"mask of the future", kMath, {{longest_, ""}, {longest_, ""}, {1, "bytes"}}});
-    if (sizes_.packed) return;
+    if (sizes_.packed) {
+      if (sizes_.sinks) footprint_.forward.push_back(joined(begun, {scores}));  // and those with sinks behind them
+      return;
+    }
     begun.push_back(probabilities);
     footprint_.forward.push_back(std::move(begun));
   }
@@ -241,21 +250,28 @@ class Attention {
 
   void cuda() {
     const bool flash = !is_efficient();
-    const bool cudnn = sizes_.kernel == AttentionKernel::kCudnn && !sizes_.packed && window_ == 0 && longest_ > 1;
+    const bool cudnn = sizes_.kernel == AttentionKernel::kCudnn && !in_segments() && longest_ > 1;
     const int64_t size = padded_size(), wide = sizes_.heads * size;
     const int64_t narrow = sizes_.key_heads * size;
-    const bool limited =
-        !flash || sizes_.packed || window_ > 0;  // lib/ops/attention/cuda_attention.cpp, else LibTorch's choice
+    const bool limited = !flash || in_segments();  // lib/ops/attention/cuda_attention.cpp, else LibTorch's choice
     const bool pads = size != sizes_.head_size, repeats = !flash && grouped() && sizes_.key_heads > 1;
     const char* source = flash ? kFlash : kEfficient;
     fused(source, size);
     const Bytes every = heads("keys and values for every head", kEfficient, 2 * wide);
     if (repeats) footprint_.forward[0].push_back(every);
+    if (sizes_.sinks) {
+      footprint_.forward.push_back(joined(footprint_.kept, {each_query("log-sum-exps with sinks", kSinks, 8)}));
+      if (repeats) footprint_.forward.back().push_back(every);
+    }
     Tensors back = gradients(wide, flash ? narrow : wide, step_.compute_bytes);
     if (pads && limited) {
       back.front() = heads("gradient of attention's output, padded", source, wide);
     } else if (pads) {
       back.push_back(heads("gradient and output of attention, padded", source, 3 * wide));
+    }
+    if (sizes_.trains_sinks) {
+      footprint_.backward = {{back.front(), heads("output times its gradient", kSinks, wide),
+                              each_query("sums of these, and shares of sinks", kSinks, 12)}};
     }
     if (!flash && repeats) back.push_back(every);
     if (cudnn) {
@@ -271,7 +287,7 @@ class Attention {
                       kFlashSums,
                       {{rows, "queries"}, {sizes_.heads, "heads"}, {round_up(size, 32) + 1, ""}, {4, "bytes"}}});
       if (grouped()) back.push_back(heads("gradients of keys and values for every head", kFlashSums, 2 * wide));
-      footprint_.backward = {std::move(back)};
+      footprint_.backward.push_back(std::move(back));
       return;
     }
     Tensors product = back, tiles = std::move(back);
@@ -286,13 +302,16 @@ class Attention {
                       {sizes_.heads, "heads"},
                       {divide_up(longest_, rows) * divide_up(size, kTile), "tiles"},
                       {4 * rows * kTile + 16, "bytes"}}});
-    footprint_.backward = {std::move(product), std::move(tiles)};
+    footprint_.backward.push_back(std::move(product));
+    footprint_.backward.push_back(std::move(tiles));
   }
 
+  // By the formula a sink is a key without a value.
+  int64_t sink_columns() const { return sizes_.sinks ? 1 : 0; }
   int64_t squares() const {
     int64_t sum = 0;
     for (const int64_t length : sizes_.lengths) {
-      sum = checked_add(sum, checked_multiply(length, length, "pairs of tokens"), "pairs of tokens");
+      sum = checked_add(sum, checked_multiply(length, length + sink_columns(), "pairs of tokens"), "pairs of tokens");
     }
     return sum;
   }

@@ -15,6 +15,9 @@ namespace fathom::footprint {
 // kCudnn.
 enum class AttentionKernel { kMath, kFlash, kMemoryEfficient, kCudnn };
 
+// Of LibTorch's flash attention on CUDA; heads beyond it are for the memory-efficient kernel.
+inline constexpr int64_t kLargestFlashHead = 256;
+
 // "flash attention", "memory-efficient attention", "math attention", "cuDNN's attention": for plans.
 std::string kernel_name(AttentionKernel kernel);
 
@@ -26,6 +29,8 @@ struct AttentionSizes {
   bool packed = false;           // they are documents
   int64_t heads = 0, key_heads = 0, head_size = 0;
   int64_t window = 0;
+  bool sinks = false;  // ops/attention/sinks.h
+  bool trains_sinks = false;
   bool amx = false;             // a CPU's tiles compute it
   int64_t threads = 1;          // of a CPU
   bool wide_tiles = false;      // a GPU's shared memory holds 128 rows of a tile of the memory-efficient kernel

@@ -11,6 +11,7 @@ constexpr bool knows_cudnn(int64_t bytes, int64_t head_size) {
   return bytes == 2 && (head_size == 64 || head_size == 128 || head_size == 256);
 }
 inline constexpr const char* kCudnnKnows = "computes in 16 bits, with heads of 64, 128 or 256 numbers";
+inline constexpr const char* kCudnnHasNoSinks = "gives no log-sum-exps, which attention's sinks need";
 
 inline constexpr int64_t kCudnnWorkspace = 256;  // bytes, of both passes
 

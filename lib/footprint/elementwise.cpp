@@ -62,6 +62,36 @@ Footprint scale_footprint(const StepSizes& step, int64_t width) {
                       {{several("gradients before and after a scale", kGradientSource, step, width, 2)}}});
 }
 
+Footprint sum_footprint(const StepSizes& step, int64_t width) {
+  return elementwise(
+      {{},
+       {{several("two parts, one added to the other", "in place; lib/model/decoder_layer.cpp", step, width, 2)}},
+       {{several("gradient of a sum", kGradientSource, step, width, 1)}}});
+}
+
+Footprint stream_scale_footprint(const StepSizes& step, int64_t width) {
+  constexpr const char* kSource = "in place; lib/model/decoder_layer.cpp";
+  const Product stored = step.wide(width, step.stored_bytes);
+  return elementwise({{},
+                      {{{"residual stream, scaled", kSource, stored}}},
+                      {{{"gradient of the residual stream", kGradientSource, stored},
+                        {"gradient of the residual stream before its scale", kGradientSource, stored}}}});
+}
+
+Footprint gated_rows_footprint(const StepSizes& step, int64_t width) {
+  constexpr const char* kSource = "gated rows keep what they read; lib/ops/gated_rows.cpp";
+  const auto gates = [&](const char* what) { return several(what, kSource, step, 1, 1); };
+  Footprint footprint = {
+      {several("rows that are gated", kSource, step, width, 1), gates("gates of rows")},
+      {{several("rows before and behind their gates, and a sum", kSource, step, width, 3)}},
+      {{several("gradients of rows and of a sum", kGradientSource, step, width, 2), gates("gradients of gates")}}};
+  if (step.cuda) {  // by ATen's operators
+    footprint.forward[0].push_back(gates("sigmoids of gates"));
+    footprint.backward[0].push_back(several("products of rows and gradients", kSource, step, width, 1));
+  }
+  return elementwise(std::move(footprint));
+}
+
 Footprint convolution_footprint(const StepSizes& step, int64_t width, bool packed) {
   constexpr const char* kSource =
       "a convolution keeps its three parts, and makes all else again; lib/ops/short_convolution.cpp";

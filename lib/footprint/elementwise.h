@@ -19,6 +19,11 @@ Footprint rotary_footprint(const StepSizes& step, int64_t width);
 Footprint split_footprint(const StepSizes& step, int64_t width);
 // In place on its way forwards.
 Footprint scale_footprint(const StepSizes& step, int64_t width);
+Footprint sum_footprint(const StepSizes& step, int64_t width);
+Footprint stream_scale_footprint(const StepSizes& step, int64_t width);
+
+// Rows that are gated by a number each, and added to others (ops/gated_rows.h).
+Footprint gated_rows_footprint(const StepSizes& step, int64_t width);
 
 // A ShortConvolution of so many channels (ops/short_convolution.h); packed: of documents end to end.
 Footprint convolution_footprint(const StepSizes& step, int64_t width, bool packed);

@@ -11,6 +11,7 @@ namespace fathom::footprint {
 namespace {
 
 constexpr const char* kRouted = "each token goes to some of the experts (Shazeer et al. 2017, arXiv 1701.06538)";
+constexpr const char* kBiases = "biases of experts are a product of which expert each row has; lib/ops/routing.h";
 constexpr const char* kOne = "one expert's matrix at a time, on a GPU all; lib/ops/grouped_products.h";
 
 class Experts {
@@ -76,6 +77,32 @@ class Experts {
   }
   int64_t bytes(const Bytes& each) const { return bytes_of({each}); }
 
+  // Where biases [N, out] are added, or gradients made of them and of the weights that they are weighed by: what is
+  // there besides.
+  void add_bias_moments(Footprint& footprint, const StackSizes& stack, int64_t out, const Tensors& forward,
+                        const Tensors& backward, bool weighed) const {
+    if (!sizes_.biased) return;
+    const Bytes choices = of_rows("in each row a number for its expert", sizes_.count);
+    const Bytes biases = {"biases of experts, in the type of products",
+                          kBiases,
+                          {{sizes_.count, "experts"}, {out, ""}, {step_.compute_bytes, "bytes"}}};
+    footprint.forward.push_back(forward);
+    footprint.forward.back().push_back(choices);
+    if (step_.casts()) footprint.forward.back().push_back(biases);
+    footprint.forward_work.flops += flops(sizes_.count * out);
+    footprint.forward_work.bytes += 2 * bytes(of_rows("", out));
+    if (!weighed && !stack.trains_biases) return;
+    footprint.backward.push_back(backward);
+    footprint.backward.back().push_back(choices);
+    footprint.backward.back().push_back(biases);
+    footprint.backward_work.flops += ((weighed ? 1 : 0) + (stack.trains_biases ? 1 : 0)) * flops(sizes_.count * out);
+  }
+  // Of so many numbers for each row's product, which ATen's operators make between a clamped gate and what it makes.
+  void add_clamped(Tensors& moment, int64_t count) const {
+    if (!sizes_.clamped || !step_.cuda) return;
+    moment.push_back(of_rows("parts of clamped gates", sizes_.inner, count));
+  }
+
  private:
   void add_columns(Tensors& moment, const char* what, const StackSizes& stack, int64_t out, int64_t bytes) const {
     if (stack.rank == 0) return;
@@ -94,11 +121,17 @@ Footprint routing_footprint(const StepSizes& step, const ExpertSizes& sizes) {
   const auto of_chosen = [&](const char* what, int64_t bytes) {
     return Bytes{what, kRouted, step.wide(sizes.per_token, bytes)};
   };
-  return elementwise({{of_all("probabilities of routers"), of_chosen("weights of chosen experts", 4),
-                       of_chosen("chosen experts", 8), of_chosen("rows by expert, and back", 12)},
-                      {{of_all("logits of routers"), of_all("probabilities of routers")}},
-                      {{of_all("gradients of probabilities"), of_all("gradients of a router's logits"),
-                        of_chosen("gradients of weights", 4)}}});
+  Footprint footprint = {{of_all("scores of routers"), of_chosen("weights of chosen experts", 4),
+                          of_chosen("chosen experts", sizes.biased ? 16 : 8),  // and by rows
+                          of_chosen("rows by expert, and back", 12)},
+                         {{of_all("logits of routers"), of_all("scores of routers")}},
+                         {{of_all("gradients of scores"), of_all("gradients of a router's logits"),
+                           of_chosen("gradients of weights", 4)}}};
+  if (sizes.scores.corrected) {
+    footprint.forward.push_back({of_all("scores of routers"), of_all("corrected scores"),
+                                 of_chosen("largest corrected scores", 4), of_chosen("chosen experts", 8)});
+  }
+  return elementwise(std::move(footprint));
 }
 
 Footprint expert_gate_up_footprint(const StepSizes& step, const ExpertSizes& sizes) {
@@ -119,6 +152,7 @@ Footprint expert_gate_up_footprint(const StepSizes& step, const ExpertSizes& siz
     experts.add_hidden(footprint.kept, sizes.gate_up);
   }
   experts.add_flops(footprint, sizes.gate_up, out, width, sizes.input_needs_gradient);
+  experts.add_bias_moments(footprint, sizes.gate_up, out, {gathered, made}, {upstream, grads}, /*weighed=*/false);
   footprint.forward_work.bytes += 2 * experts.bytes(gathered);
   if (sizes.gate_up.keeps_input()) {
     Tensors of_weight = {upstream, grads, gathered};
@@ -159,17 +193,28 @@ Footprint expert_down_footprint(const StepSizes& step, const ExpertSizes& sizes)
   Tensors down = {product, made};
   experts.add_copy(down, sizes.down, width, inner);
   experts.add_b(down, sizes.down, width);
-  footprint.forward = {{gates, product}, std::move(down), {made, sum}};
+  Tensors gated = {gates, product};
+  experts.add_clamped(gated, 2);
+  footprint.forward = {std::move(gated), std::move(down), {made, sum}};
   Tensors through = {upstream, of_made, of_product};
   experts.add_copy(through, sizes.down, width, inner);
   experts.add_b(through, sizes.down, width);
   Tensors of_weight = {upstream, of_made, of_product, product};
   experts.add_gradient_of_b(of_weight, sizes.down, width);
   experts.add_cast(of_weight, sizes.down, width, inner);
-  footprint.backward = {std::move(through),
-                        std::move(of_weight),
-                        {upstream, of_product, experts.of_rows("gradients of gate and up of experts", inner, 2)}};
+  Tensors of_gates = {upstream, of_product, experts.of_rows("gradients of gate and up of experts", inner, 2)};
+  if (sizes.clamped) {
+    Tensors gated_again = {upstream, of_made, of_product, product};
+    experts.add_clamped(gated_again, 2);
+    experts.add_clamped(of_gates, 5);
+    footprint.backward = {std::move(gated_again)};
+  }
+  footprint.backward.push_back(std::move(through));
+  footprint.backward.push_back(std::move(of_weight));
+  footprint.backward.push_back(std::move(of_gates));
   experts.add_flops(footprint, sizes.down, width, inner, /*through=*/true);
+  experts.add_bias_moments(footprint, sizes.down, width, {product, made}, {upstream, of_made, of_product, product},
+                           /*weighed=*/true);
   footprint.forward_work.bytes +=
       experts.bytes(gates) + 3 * experts.bytes(product) + experts.bytes(made) + experts.bytes(sum);
   footprint.backward_work.bytes += 2 * experts.bytes(made) + 2 * experts.bytes(gates) + experts.bytes(product) +

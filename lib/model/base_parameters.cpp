@@ -39,7 +39,11 @@ class StoredRows {
       of_part.shape = part.shape;
       const at::Tensor stored = stored_tensor(of_part, added, *entry, where);
       const bool stacked = part.shape.size() != spec.shape.size();
-      tensors_.push_back(part.transposed ? stored.t() : stacked ? stored.flatten(0, 1) : stored);
+      if (stacked && part.transposed) {
+        for (int64_t expert = 0; expert < stored.size(0); ++expert) tensors_.push_back(stored.select(0, expert).t());
+      } else {
+        tensors_.push_back(part.transposed ? stored.t() : stacked ? stored.flatten(0, 1) : stored);
+      }
       entries_.push_back(*entry);
     }
   }
@@ -114,11 +118,12 @@ class KeptRows {
     for (const UnitKeeper::Kept& kept : units.kept(matrix.codes)) {
       by_rows ? add(kept, matrix.columns) : add_numbers(kept, matrix, 2, 1);  // in 4 bits two in a byte
     }
+    const int64_t scale_bytes = matrix.scales.element_size();
     for (const UnitKeeper::Kept& kept : units.kept(matrix.scales)) {
       if (matrix.outer_scales.defined()) {  // the scale of scales is of all
         ranges_.emplace_back(0, kAll);
       } else {
-        by_rows ? add(kept, sizeof(float)) : add_numbers(kept, matrix, quant::block_of(matrix.scheme), sizeof(float));
+        by_rows ? add(kept, scale_bytes) : add_numbers(kept, matrix, quant::block_of(matrix.scheme), scale_bytes);
       }
     }
     if (!matrix.outer_scales.defined()) return;
@@ -171,13 +176,24 @@ void require_same(const weights::ModelFolder& folder, const std::string& name, c
               "save the model again with transformers, whose embeddings are tied");
 }
 
-void initialise_vector(const at::Tensor& tensor, arch::Role role, double norm_offset) {
-  if (role == arch::Role::kDecayRate) {
-    tensor.uniform_(0.01, 16).log_();
-  } else if (role == arch::Role::kNorm) {
-    tensor.fill_(1 - norm_offset);
-  } else {
-    tensor.fill_(role == arch::Role::kBias ? 0 : 1);
+void initialise_vector(const at::Tensor& tensor, const arch::ParameterSpec& spec, double norm_offset) {
+  switch (spec.role) {
+    case arch::Role::kDecayRate:
+      tensor.uniform_(0.01, 16).log_();
+      return;
+    case arch::Role::kNorm:
+      tensor.fill_(1 - norm_offset);
+      return;
+    case arch::Role::kSink:
+    case arch::Role::kExpertBias:
+      tensor.normal_(0, spec.initial_std);
+      return;
+    case arch::Role::kCorrection:
+    case arch::Role::kBias:
+      tensor.zero_();
+      return;
+    default:
+      tensor.fill_(1);
   }
 }
 
@@ -213,7 +229,8 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
     open(parameter, units);
     if (parameter.quantized && architecture.quantized) {
       const std::string name = arch::stored_name(architecture.text_part, parameter.spec.name);
-      const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder, units);
+      const auto tensors =
+          copy_stored(*parameter.quantized, name, parameter.spec.experts, *architecture.quantized, folder, units);
       known.insert(tensors.begin(), tensors.end());
       known.insert(name);
     } else {
@@ -250,7 +267,7 @@ void initialise_base(const std::vector<BaseParameter>& base, const arch::Archite
     } else if (parameter.spec.is_matrix()) {
       parameter.tensor.normal_(0, parameter.spec.initial_std);
     } else {
-      initialise_vector(parameter.tensor, parameter.spec.role, architecture.norm_offset);
+      initialise_vector(parameter.tensor, parameter.spec, architecture.norm_offset);
     }
     if (parameter.quantizer) ops::initialise_steps(parameter.tensor, *parameter.quantizer);
   }

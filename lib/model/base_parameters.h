@@ -29,9 +29,9 @@ struct BaseParameter {
 // folder does not have begin where rounding would be. units: who keeps them, if they are kept elsewhere; else null.
 void load_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture,
                const weights::ModelFolder& folder, UnitKeeper* units);
-// Draws them as transformers would: matrices from normal distributions (ParameterSpec::initial_std), the rates of
-// decays between 0.01 and 16, norms and what is added to decays one, biases zero. What a folder would store in codes
-// becomes zeros: a plan's stand-in for reading them.
+// Draws them as transformers would: matrices, sinks and the biases of routers from normal distributions
+// (ParameterSpec::initial_std), the rates of decays between 0.01 and 16, norms and what is added to decays one, other
+// biases zero. What a folder would store in codes becomes zeros: a plan's stand-in for reading them.
 void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture, UnitKeeper* units);
 
 }  // namespace fathom::model

@@ -10,6 +10,7 @@
 #include "ops/activation.h"
 #include "ops/dropout.h"
 #include "ops/gated_norm.h"
+#include "ops/gated_rows.h"
 #include "ops/linear/shared_input.h"
 #include "ops/linear/split_columns.h"
 #include "ops/quantized/fake_quantize.h"
@@ -92,7 +93,7 @@ class Pass {
       case StepKind::kSplit:
         return split(step);
       case StepKind::kRowNorm:
-        return make(step, normed(read(step), weights.norm));
+        return make(step, normed(read(step), program_.values[step.makes.front()].width / step.groups, weights.norm));
       case StepKind::kRotateQueries:
       case StepKind::kRotateKeys: {
         const ops::Turns& turns = context_.turns.at(*layer_.rotary);
@@ -100,7 +101,8 @@ class Pass {
         return make(step, ops::rotate(heads_of(read(step)), queries ? turns.queries : turns.keys, turns.interleaved));
       }
       case StepKind::kAttend:
-        return make(step, attend(heads_of(read(step, 0)), heads_of(read(step, 1)), heads_of(read(step, 2))));
+        return make(step,
+                    attend(heads_of(read(step, 0)), heads_of(read(step, 1)), heads_of(read(step, 2)), weights.sinks_H));
       case StepKind::kAttendSource:
         return make(step, attend_to_source(step));
       case StepKind::kConvolve:
@@ -114,6 +116,9 @@ class Pass {
       case StepKind::kExperts:
         return make(step, run_experts(*weights.experts, linear_input(step.reads.front()), layer_.names,
                                       context_.balance, compute_));
+      case StepKind::kAddShared:
+        if (step.reads.size() == 2) return make(step, read(step, 0).add_(read(step, 1)));
+        return make(step, read(step, 0).add_(ops::gated_rows(read(step, 1), read(step, 2))));
       case StepKind::kDrop:
         return make(step, ops::dropout(read(step), context_.dropout));
       case StepKind::kDropInside:
@@ -126,6 +131,8 @@ class Pass {
         return make(step, read(step).mul_(layer_.spec.added_scale));
       case StepKind::kAdd:
         return make(step, add_to_stream(read(step, 0), read(step, 1)));
+      case StepKind::kScaleStream:
+        return make(step, read(step).mul_(weights.scalar));
     }
   }
 
@@ -158,6 +165,7 @@ class Pass {
     return x.dim() == 4 ? x : x.view({context_.rows, x.size(0) / context_.rows, -1, attention().head_dim});
   }
   const arch::Attention& attention() const { return layer_.spec.attention(); }
+  footprint::AttentionKernel kernel() const { return context_.kernels->at(attention().head_dim); }
 
   // ---- steps.
 
@@ -174,18 +182,14 @@ class Pass {
     return {as_input(both.normed_TD, context_.rounds_inputs), again};
   }
   // What is added to the stream becomes the sum in place, which a view would have to copy.
-  at::Tensor normed(const at::Tensor& x, const ops::NormWeights& weights) const {
-    const int64_t width = weights.weight_D.size(0);
+  at::Tensor normed(const at::Tensor& x, int64_t width, const ops::NormWeights& weights) const {
     if (x.dim() == 2 && x.size(1) == width) return ops::norm(x, weights, context_.norm, x.scalar_type());
     const at::Tensor rows = x.view({-1, width});
     return ops::norm(rows, weights, context_.norm, x.scalar_type()).view(x.sizes());
   }
   void split(const Step& step) {
-    std::vector<int64_t> widths;
-    for (const size_t value : step.makes) widths.push_back(program_.values[value].width / step.groups);
-    const at::Tensor& x = read(step);
-    std::vector<at::Tensor> parts = ops::split_columns(x.view({-1, x.size(1) / step.groups}), widths);
-    for (size_t i = 0; i < parts.size(); ++i) values_[step.makes[i]].tensor = parts[i].view({x.size(0), -1});
+    std::vector<at::Tensor> made = ops::split_columns(read(step), step.groups, step.parts);
+    for (size_t i = 0; i < made.size(); ++i) values_[step.makes[i]].tensor = std::move(made[i]);
   }
 
   // How self-attention weighs its pairs where it makes their scores.
@@ -199,7 +203,8 @@ class Pass {
     return scores;
   }
   // [T, H * E]
-  at::Tensor attend(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE) const {
+  at::Tensor attend(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
+                    const at::Tensor& sinks_H) const {
     const int64_t length = q_BSHE.size(1);
     const auto by_scores = [&](const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE) {
       return ops::biased_attention(q_BSHE, keys_BSKE, values_BSKE, scores(), context_.dropout);
@@ -213,12 +218,12 @@ class Pass {
       const at::Tensor keys_BKSE = with_new(state_->kept[0], k_BSKE), values_BKSE = with_new(state_->kept[1], v_BSKE);
       attended_BSD = context_.by_scores
                          ? by_scores(keys_BKSE.transpose(1, 2), values_BKSE.transpose(1, 2))
-                         : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context_.kernel, attention().window);
+                         : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, kernel(), attention().window, sinks_H);
     } else if (context_.by_scores) {
       attended_BSD = by_scores(k_BSKE, v_BSKE);
     } else {
-      attended_BSD =
-          ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context_.kernel, context_.documents.get(), attention().window);
+      attended_BSD = ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, kernel(), context_.documents.get(),
+                                           attention().window, sinks_H);
     }
     return attended_BSD.view({context_.rows * length, attention().queries()});
   }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,6 +27,8 @@ struct StepWeights {
   ops::NormWeights norm = {};
   std::optional<ExpertWeights> experts = std::nullopt;
   at::Tensor taps_DJ = {};
+  at::Tensor scalar = {};   // [1]
+  at::Tensor sinks_H = {};  // undefined: attention has none
   ops::DeltaWeights delta = {};
 };
 
@@ -52,7 +55,7 @@ struct LayerContext {
   ops::NormSettings norm;
   std::vector<ops::Turns> turns;                    // of the positions of this pass, for each of rotaries()
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
-  footprint::AttentionKernel kernel = footprint::AttentionKernel::kFlash;
+  const std::map<int64_t, footprint::AttentionKernel>* kernels = nullptr;  // of attention, by the size of heads
   bool by_scores = false;                     // attention is ops/attention/biased_attention.h
   at::Tensor causal_HN, causal_in_window_HN;  // its bias, where positions are not relative, of layers of either kind
   at::Tensor hidden_BS;                       // bool: keys of self-attention that no query sees; undefined: none

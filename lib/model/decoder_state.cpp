@@ -101,12 +101,13 @@ void Decoder::State::order_codes() {
   }
 }
 
-footprint::AttentionKernel Decoder::State::kernel(at::ScalarType dtype) {
-  auto found = kernels.find(dtype);
-  if (found == kernels.end()) {
-    found =
-        kernels.emplace(dtype, ops::attention_kernel(options.attention, options.device, dtype, architecture.head_dim()))
-            .first;
+const std::map<int64_t, footprint::AttentionKernel>& Decoder::State::kernels_of(at::ScalarType dtype) {
+  const auto [found, is_new] = kernels.try_emplace(dtype);
+  if (is_new) {
+    for (const int64_t size : architecture.head_dims()) {
+      found->second[size] =
+          ops::attention_kernel(options.attention, options.device, dtype, size, architecture.has_sinks());
+    }
   }
   return found->second;
 }
@@ -119,7 +120,7 @@ LayerContext Decoder::State::context(int64_t rows, int64_t first, int64_t length
   context.by_scores = arch::attends_by_scores(architecture, training);
   for (ops::RotaryTable& table : rotary) context.turns.push_back(table.rows(first, length));
   if (!context.by_scores) {
-    context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
+    context.kernels = &kernels_of(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
   } else if (!architecture.relative) {
     const auto causal = [&](int64_t window) {
       return ops::causal_by_distance(architecture.attention().heads, length, first + length, window, options.device);

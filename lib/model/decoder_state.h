@@ -33,14 +33,14 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   std::optional<RelativeBias> encoder_bias, decoder_bias;  // where positions are relative
   at::Tensor anchor;
   at::Tensor router_loss;  // of the last pass that made a loss
-  std::map<at::ScalarType, footprint::AttentionKernel> kernels;
+  std::map<at::ScalarType, std::map<int64_t, footprint::AttentionKernel>> kernels;
   std::unique_ptr<ops::RecordedSegments> recorded;  // where layers are
 
   bool draws() const {
     return architecture.dropout > 0 || (options.parameters.lora && options.parameters.lora->dropout > 0);
   }
   void order_codes();
-  footprint::AttentionKernel kernel(at::ScalarType dtype);
+  const std::map<int64_t, footprint::AttentionKernel>& kernels_of(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
   // Of the routers of a pass that makes a loss; null where they add nothing to it.
   std::shared_ptr<ops::Balance> balance(const Inputs& inputs) const;

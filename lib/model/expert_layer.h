@@ -19,6 +19,7 @@ struct ExpertWeights {
   const char *router_module, *module;  // within the layer
   ops::Linear router;
   ops::ExpertMatrices matrices;
+  at::Tensor corrections_N = {};  // RouterScores::corrected
 };
 
 // Of x_TD, [T, D]. balance: null where routers add nothing to the loss.

@@ -168,13 +168,15 @@ ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::La
   const auto stack = [&](const char* which) {
     const std::string name = prefix + names.experts + which;
     const BaseParameter& matrices = base_[places_.at(name)];
-    return ops::ExpertStack{matrices.tensor, matrices.quantized, adapter(name), matrices.cast};
+    const at::Tensor biases = experts.biased ? tensor(name + "_bias") : at::Tensor();
+    return ops::ExpertStack{matrices.tensor, matrices.quantized, adapter(name), matrices.cast, biases};
   };
   return {experts,
           names.router,
           names.experts,
           linear(prefix + names.router),
-          {experts.count, stack(".gate_up_proj"), stack(".down_proj")}};
+          {experts.count, stack(".gate_up_proj"), stack(".down_proj"), experts.clamped},
+          experts.scores.corrected ? tensor(prefix + names.correction) : at::Tensor()};
 }
 
 void ModelParameters::initialise_adapters() {
@@ -210,11 +212,15 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
   for (const arch::Step& step : layer.program.steps) {
     StepWeights& its = layer.weights.emplace_back();
     if (step.kind == arch::StepKind::kLinear) its.linear = linear(prefix + step.module);
+    if (step.kind == arch::StepKind::kAttend && layer.spec.attention().sinks) {
+      its.sinks_H = tensor(prefix + layer.spec.names().attention.sinks);
+    }
     if (step.kind == arch::StepKind::kConvolve) its.taps_DJ = tensor(prefix + step.module + ".weight");
     if (step.kind == arch::StepKind::kDelta) its.delta = delta_weights(prefix, layer.spec.names().delta);
     if (step.kind == arch::StepKind::kGatedNorm) its.norm = norm(prefix + step.module);
     if (step.kind == arch::StepKind::kExperts) its.experts = experts(prefix, layer.spec);
-    if (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm) {
+    if (step.kind == arch::StepKind::kScaleStream) its.scalar = tensor(prefix + step.module);
+    if (step.weighed && (step.kind == arch::StepKind::kNorm || step.kind == arch::StepKind::kRowNorm)) {
       its.norm = norm(prefix + step.module);
       layer.stored = its.norm.weight_D.scalar_type();
     }

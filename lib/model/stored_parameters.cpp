@@ -20,6 +20,11 @@ std::string shape_text(at::IntArrayRef shape) {
   return text.str();
 }
 
+// Beyond the last one that there is.
+bool is_of_later_layer(const std::string& name, const arch::Architecture& architecture) {
+  return name.starts_with(architecture.layer_prefix(architecture.num_hidden_layers()));
+}
+
 }  // namespace
 
 bool is_ignored(const std::string& name, const arch::Architecture& architecture) {
@@ -27,7 +32,10 @@ bool is_ignored(const std::string& name, const arch::Architecture& architecture)
   if (architecture.tie_word_embeddings && arch::is_stored_head(name)) return true;
   if (architecture.text_part && weights::is_of_other_part(name)) return true;
   // What predicts tokens after the next one, which transformers leaves out too.
-  if (architecture.layers.front().naming == arch::Naming::kQwen35 && name.starts_with("mtp.")) return true;
+  const arch::Naming naming = architecture.layers.front().naming;
+  const bool qwen = naming == arch::Naming::kQwen35 || naming == arch::Naming::kQwen3Next;
+  if (qwen && name.starts_with("mtp.")) return true;
+  if (naming == arch::Naming::kGlmMoe && is_of_later_layer(name, architecture)) return true;
   // Causal masks, which transformers once saved with GPT-2.
   if (architecture.learned_positions && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")))
     return true;
@@ -57,10 +65,10 @@ at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const w
   return at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype)));
 }
 
-std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name,
+std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name, int64_t experts,
                                      const quant::FolderFormat& format, const weights::ModelFolder& folder,
                                      const UnitKeeper* units) {
-  const quant::StoredMatrix stored = quant::find_matrix(folder, format, name, matrix.rows, matrix.columns);
+  const quant::StoredMatrix stored = quant::find_matrix(folder, format, name, matrix.rows, matrix.columns, experts);
   const auto copy = [](const at::Tensor& to, const void* from) {
     to.copy_(at::from_blob(const_cast<void*>(from), to.sizes(), at::TensorOptions().dtype(to.scalar_type())));
   };
@@ -73,12 +81,12 @@ std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const s
       copy(to.narrow(0, kept.first, kept.bytes.numel()), from + kept.first);
     }
   }
-  if (matrix.outer_scales.defined()) {
+  if (quant::has_byte_scales(matrix.scheme)) {
     copy(matrix.scales, stored.scale_codes.data());
-    copy(matrix.outer_scales, stored.outer_scales.data());
   } else {
     copy(matrix.scales, stored.scales.data());
   }
+  if (matrix.outer_scales.defined()) copy(matrix.outer_scales, stored.outer_scales.data());
   for (const std::string& tensor : stored.tensors) {
     const auto entry = folder.find(tensor);
     entry->file->release(*entry->info);

@@ -28,10 +28,10 @@ inline bool is_embedding_again(std::string_view tensor) {
 at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
                          const std::string& where);
 
-// Fills the matrix with what the folder has in the place of the weight `name`, and returns the names of the tensors
-// that it took, whose pages are released. units: as load_base; only those codes are copied that are kept here. Throws
-// Error as quant::find_matrix.
-std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name,
+// Fills the matrix with what the folder has in the place of the weight `name`, of so many experts one below the other,
+// and returns the names of the tensors that it took, whose pages are released. units: as load_base; only those codes
+// are copied that are kept here. Throws Error as quant::find_matrix.
+std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name, int64_t experts,
                                      const quant::FolderFormat& format, const weights::ModelFolder& folder,
                                      const UnitKeeper* units = nullptr);
 

@@ -4,13 +4,15 @@
 namespace fathom::ops {
 namespace {
 
-bool is_turned(const at::Tensor& x) { return x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous(); }
+bool is_turned(const at::Tensor& x) {
+  return x.dim() >= 2 && !x.is_contiguous() && x.transpose(-1, -2).is_contiguous();
+}
 
 }  // namespace
 
 void copy_turned(const at::Tensor& to, const at::Tensor& from) {
   if (is_turned(to.is_cpu() ? from : to)) {
-    to.t().copy_(from.t());
+    to.transpose(-1, -2).copy_(from.transpose(-1, -2));
   } else {
     to.copy_(from);
   }

@@ -34,7 +34,7 @@ bool takes(const CudaKernels* kernels, const at::Tensor& x_TD, const at::Tensor&
 // Of rows by their root mean square; null where there is none for them.
 const CudaKernels* cuda_kernels_of(const at::Tensor& x_TD, const NormWeights& weights, const NormSettings& settings,
                                    at::ScalarType out_dtype) {
-  if (settings.centred || weights.bias_D.defined()) return nullptr;
+  if (settings.centred || weights.bias_D.defined() || !weights.defined()) return nullptr;
   const CudaKernels* kernels = cuda_kernels_for(x_TD);
   return takes(kernels, x_TD, weights.weight_D, out_dtype) ? kernels : nullptr;
 }
@@ -42,15 +42,15 @@ const CudaKernels* cuda_kernels_of(const at::Tensor& x_TD, const NormWeights& we
 // On the CPU and the phantom device, or by fathom's CUDA kernels.
 struct Norm : torch::autograd::Function<Norm> {
   // The rows normalised; `with_stream`: and the rows themselves.
-  static variable_list forward(AutogradContext* context, const at::Tensor& x_TD, const at::Tensor& weight_D,
-                               const std::optional<at::Tensor>& bias, const NormSettings& settings,
-                               at::ScalarType out_dtype, bool with_stream) {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x_TD,
+                               const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+                               const NormSettings& settings, at::ScalarType out_dtype, bool with_stream) {
     const int64_t tokens = x_TD.size(0), width = x_TD.size(1);
-    const at::Tensor bias_D = bias.value_or(at::Tensor());
+    const at::Tensor weight_D = weight.value_or(at::Tensor()), bias_D = bias.value_or(at::Tensor());
     at::Tensor out_TD = at::empty({tokens, width}, x_TD.options().dtype(out_dtype));
     const auto number_a_row = [&] { return at::empty({tokens}, x_TD.options().dtype(at::kFloat)); };
     const at::Tensor rstd_T = number_a_row(), mean_T = settings.centred ? number_a_row() : at::Tensor();
-    const cpu::Norm norm{rows(weight_D), rows_or_none(bias_D), settings.offset, settings.eps};
+    const cpu::Norm norm{rows_or_none(weight_D), rows_or_none(bias_D), settings.offset, settings.eps};
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::norm", traffic(x_TD, weight_D, out_TD, rstd_T));
     if (x_TD.is_cuda()) {
       check_launch("norm", cuda_kernels_for(x_TD)->norm(rows(x_TD), norm, rows(out_TD), rstd_T.data_ptr<float>(),
@@ -77,7 +77,7 @@ struct Norm : torch::autograd::Function<Norm> {
       return like.defined() && context->needs_input_grad(index) ? at::empty_like(like) : at::Tensor();
     };
     const at::Tensor grad_weight_D = wanted(1, weight_D), grad_bias_D = wanted(2, bias_D);
-    const cpu::Norm norm{rows(weight_D), rows_or_none(bias_D), context->saved_data["offset"].toDouble()};
+    const cpu::Norm norm{rows_or_none(weight_D), rows_or_none(bias_D), context->saved_data["offset"].toDouble()};
     if (x_TD.is_cuda()) {
       return {backward_on_cuda(grad_out_TD, x_TD, norm, rstd_T, grad_stream_TD, grad_weight_D),
               grad_weight_D,
@@ -134,12 +134,15 @@ struct Norm : torch::autograd::Function<Norm> {
   }
 };
 
+std::optional<at::Tensor> given(const at::Tensor& x) { return x.defined() ? std::optional(x) : std::nullopt; }
+
 at::Tensor added_to(const at::Tensor& weight_D, const NormSettings& settings) {
   return settings.offset == 0 ? weight_D : weight_D.to(at::kFloat) + settings.offset;
 }
 
 at::Tensor on_cuda(const at::Tensor& x_TD, const NormWeights& weights, const NormSettings& settings) {
   const std::array<int64_t, 1> width = {x_TD.size(1)};
+  if (!weights.defined()) return std::get<0>(at::_fused_rms_norm(x_TD, width, std::nullopt, settings.eps));
   const at::Tensor weight_D = added_to(weights.weight_D, settings).to(x_TD.scalar_type());
   if (!settings.centred) return std::get<0>(at::_fused_rms_norm(x_TD, width, weight_D, settings.eps));
   const auto bias_D = weights.bias_D.defined() ? std::optional(weights.bias_D.to(x_TD.scalar_type())) : std::nullopt;
@@ -153,17 +156,18 @@ at::Tensor norm_reference(const at::Tensor& x_TD, const NormWeights& weights, co
   const auto mean = [](const at::Tensor& rows_TD) { return at::mean(rows_TD, at::OptionalIntArrayRef({-1}), true); };
   at::Tensor wide_TD = x_TD.to(at::kFloat);
   if (settings.centred) wide_TD = wide_TD - mean(wide_TD);
-  const at::Tensor normed_TD =
-      wide_TD * at::rsqrt(mean(wide_TD * wide_TD) + settings.eps) * added_to(weights.weight_D, settings).to(at::kFloat);
+  at::Tensor normed_TD = wide_TD * at::rsqrt(mean(wide_TD * wide_TD) + settings.eps);
+  if (!weights.defined()) return normed_TD.to(out_dtype);
+  normed_TD = normed_TD * added_to(weights.weight_D, settings).to(at::kFloat);
   return (weights.bias_D.defined() ? normed_TD + weights.bias_D : normed_TD).to(out_dtype);
 }
 
 at::Tensor norm(const at::Tensor& x_TD, const NormWeights& weights, const NormSettings& settings,
                 at::ScalarType out_dtype) {
-  const bool on_cpu = has_kernel(x_TD) && has_kernel(weights.weight_D) && has_kernel(out_dtype);
+  const bool on_cpu = has_kernel(x_TD) && (!weights.defined() || has_kernel(weights.weight_D)) && has_kernel(out_dtype);
   if (on_cpu || cuda_kernels_of(x_TD, weights, settings, out_dtype) != nullptr) {
-    const auto bias_D = weights.bias_D.defined() ? std::optional(weights.bias_D) : std::nullopt;
-    return Norm::apply(x_TD, weights.weight_D, bias_D, settings, out_dtype, /*with_stream=*/false).front();
+    return Norm::apply(x_TD, given(weights.weight_D), given(weights.bias_D), settings, out_dtype, /*with_stream=*/false)
+        .front();
   }
   if (x_TD.is_cuda()) return on_cuda(x_TD, weights, settings).to(out_dtype);
   return norm_reference(x_TD, weights, settings, out_dtype);
@@ -174,7 +178,8 @@ NormedStream norm_of_stream(const at::Tensor& x_TD, const NormWeights& weights, 
   const bool meets = at::GradMode::is_enabled() && x_TD.requires_grad() &&
                      cuda_kernels_of(x_TD, weights, settings, out_dtype) != nullptr;
   if (!meets) return {norm(x_TD, weights, settings, out_dtype), x_TD};
-  variable_list both = Norm::apply(x_TD, weights.weight_D, std::nullopt, settings, out_dtype, /*with_stream=*/true);
+  variable_list both =
+      Norm::apply(x_TD, given(weights.weight_D), std::nullopt, settings, out_dtype, /*with_stream=*/true);
   return {std::move(both[0]), std::move(both[1])};
 }
 

@@ -13,7 +13,7 @@ struct NormSettings {
 };
 
 struct NormWeights {
-  at::Tensor weight_D;
+  at::Tensor weight_D;     // undefined: all are 1, and the offset is not asked for
   at::Tensor bias_D = {};  // undefined: there is none
   bool defined() const { return weight_D.defined(); }
 };

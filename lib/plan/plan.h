@@ -45,9 +45,11 @@ struct Workload {
   std::vector<schedule::BatchShape> evaluations;  // likewise for evaluation; empty: none
   // Of one slot of the ring of batches: rows x length of the largest batch of all, and of the largest source.
   int64_t capacity_tokens = 0, capacity_source_tokens = 0;
-  int64_t shares = 1;                 // of processes that share the model, of which the plan is of one
-  int64_t parameters = 0;             // elements of all weights, adapters included
-  int64_t trained_parameters = 0;     // of those, the ones with a gradient
+  int64_t shares = 1;              // of processes that share the model, of which the plan is of one
+  int64_t parameters = 0;          // elements of all weights, adapters included
+  int64_t trained_parameters = 0;  // of those, the ones with a gradient
+  int64_t constants = 0;           // of those, the ones that no run trains
+  bool trains_all() const { return trained_parameters + constants == parameters; }
   std::optional<quant::Scheme> base;  // how the frozen projections are stored; unset: as dtype says
   int64_t quantized_parameters = 0;   // elements that are stored so
 };

@@ -34,6 +34,7 @@ class Attention {
     queries_ = heads(attention.heads);
     keys_ = heads(attention.key_value_heads);
     values_ = heads(attention.key_value_heads);
+    if (attention.sinks) sinks_ = at::full({attention.heads}, 0.01, options).set_requires_grad(true);
     gradient_ = at::full({1, length, attention.queries()}, 0.01, options);
   }
 
@@ -42,22 +43,34 @@ class Attention {
     ledger::Ledger& ledger = *placement_.ledger;
     ledger.label();
     const int64_t before = ledger.live_bytes();
-    torch::autograd::backward({ops::causal_attention(queries_, keys_, values_, kernel).view(gradient_.sizes())},
-                              {gradient_});
+    const at::Tensor out = ops::causal_attention(queries_, keys_, values_, kernel, nullptr, 0, sinks_);
+    torch::autograd::backward({out.view(gradient_.sizes())}, {gradient_});
     if (placement_.cuda != nullptr) placement_.cuda->synchronize();
-    for (const at::Tensor* input : {&queries_, &keys_, &values_}) input->mutable_grad().reset();
+    for (const at::Tensor* input : {&queries_, &keys_, &values_, &sinks_}) {
+      if (input->defined()) input->mutable_grad().reset();
+    }
     return ledger.label().peak - before;
   }
 
  private:
   const train::Placement& placement_;
-  at::Tensor queries_, keys_, values_, gradient_;
+  at::Tensor queries_, keys_, values_, sinks_, gradient_;
 };
+
+const arch::Attention& with_largest_heads(const arch::Architecture& architecture) {
+  const arch::Attention* largest = &architecture.attention();
+  for (const arch::LayerSpec& layer : architecture.layers) {
+    if (layer.attends() && layer.attention().head_dim > largest->head_dim) largest = &layer.attention();
+  }
+  return *largest;
+}
 
 class Curve {
  public:
   Curve(const arch::Run& run, const train::Placement& placement)
-      : layer_(run.architecture.attention()), type_(ops::scalar_type(run.precision.computed)), placement_(placement) {}
+      : layer_(with_largest_heads(run.architecture)),
+        type_(ops::scalar_type(run.precision.computed)),
+        placement_(placement) {}
 
   bool plays() const { return placement_.device.is_cpu(); }
   // Unset where this process has too little address space to ask for the scratch memory of such products.

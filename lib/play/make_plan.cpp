@@ -142,8 +142,17 @@ std::string attention_kernel(const arch::Run& run, at::Device device) {
   std::string by_scores = "attention by scores, a few queries at a time";
   if (arch::attends_by_scores(run.architecture, /*training=*/false)) return by_scores;
   const at::ScalarType type = ops::scalar_type(run.precision.computed);
-  const std::string fused = footprint::kernel_name(
-      ops::attention_kernel(run.config.attn_implementation, device, type, run.architecture.head_dim()));
+  std::string fused;  // of the smallest heads last
+  for (const int64_t size : run.architecture.head_dims()) {
+    const auto kernel =
+        ops::attention_kernel(run.config.attn_implementation, device, type, size, run.architecture.has_sinks());
+    const std::string name = footprint::kernel_name(kernel);
+    if (fused.empty() || fused.ends_with(name)) {
+      fused = name;
+    } else {
+      fused = name + " of heads of " + std::to_string(size) + ", else " + fused;
+    }
+  }
   return arch::attends_by_scores(run.architecture, /*training=*/true) ? by_scores + "; in evaluations " + fused : fused;
 }
 

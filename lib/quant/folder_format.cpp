@@ -2,6 +2,7 @@
 #include "quant/folder_format.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "base/error.h"
@@ -12,8 +13,10 @@ namespace fathom::quant {
 namespace {
 
 constexpr const char* kKnown =
-    "known are bitsandbytes (INT8, NF4) and compressed-tensors (FP8 and INT8 by row or tensor, INT4 in groups of 128, "
-    "64, 32 or 16); of another, take the folder before it was quantized, and `fathom quantize` or load_in_4bit";
+    "known are bitsandbytes (INT8, NF4), compressed-tensors (FP8 and INT8 by row or tensor, INT4 in groups of 128, "
+    "64, 32 or 16) and mxfp4 (experts of gpt-oss); of another, take the folder before it was quantized, and `fathom "
+    "quantize` or load_in_4bit";
+constexpr const char *kMethod = "quant_method", *kMxfp4 = "mxfp4", *kLeftOut = "modules_to_not_convert";
 
 std::string shown(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
@@ -160,6 +163,30 @@ FolderFormat parse_compressed_tensors(const Section& config) {
   return format;
 }
 
+// Of which each module beside experts has one in its name.
+constexpr std::array kBesideExperts{"self_attn", "router", "embed", "lm_head", "norm"};
+
+// Where the list is null nothing but experts is quantized, as where it names all else.
+FolderFormat parse_mxfp4(const Section& config) {
+  if (const Json* modules = config.find(kLeftOut)) {
+    if (!modules->is_array()) config.refuse(kLeftOut, "expected a list, got " + shown(*modules));
+    for (const Json& module : *modules) {
+      const std::string name = module.is_string() ? module.get<std::string>() : "";
+      const bool is_of_others =
+          std::ranges::any_of(kBesideExperts, [&](const char* other) { return name.find(other) != std::string::npos; });
+      if (!is_of_others) {
+        config.refuse(kLeftOut, shown(module) + " is left out of quantization; all experts or none can be quantized");
+      }
+    }
+  }
+  return format_of(Scheme::kMxfp4);
+}
+
+Json mxfp4_config() {
+  return {{kMethod, kMxfp4},
+          {kLeftOut, {"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}}};
+}
+
 Json bitsandbytes_config(Scheme scheme) {
   const bool in_8_bits = is_int8(scheme);
   return {{"_load_in_4bit", !in_8_bits},
@@ -200,15 +227,27 @@ Json compressed_tensors_config(Scheme scheme) {
 
 FolderFormat parse_quantization_config(const Json& quantization, std::string_view origin) {
   const Section config(quantization, origin, "quantization_config");
-  const std::string method = config.text("quant_method");
+  const std::string method = config.text(kMethod);
   if (method == "bitsandbytes") return parse_bitsandbytes(config);
   if (method == "compressed-tensors") return parse_compressed_tensors(config);
-  config.refuse("quant_method", "\"" + method.substr(0, 80) + "\" is not supported");
+  if (method == kMxfp4) return parse_mxfp4(config);
+  config.refuse(kMethod, "\"" + method.substr(0, 80) + "\" is not supported");
+}
+
+bool asks_for_mxfp4(const Json& quantization) {
+  return quantization.is_object() && quantization.contains(kMethod) && quantization[kMethod] == kMxfp4;
 }
 
 Json quantization_config(Scheme scheme) {
-  return row_of(scheme).library == Library::kBitsAndBytes ? bitsandbytes_config(scheme)
-                                                          : compressed_tensors_config(scheme);
+  switch (row_of(scheme).library) {
+    case Library::kBitsAndBytes:
+      return bitsandbytes_config(scheme);
+    case Library::kCompressedTensors:
+      return compressed_tensors_config(scheme);
+    case Library::kTransformers:
+      break;
+  }
+  return mxfp4_config();
 }
 
 }  // namespace fathom::quant

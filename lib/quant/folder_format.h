@@ -1,7 +1,8 @@
 // How a model folder stores quantized projections, and the quantization_config in its config.json that says so, read
 // and written.
 //
-// The layouts are those of bitsandbytes as transformers writes and loads them, and of compressed-tensors.
+// The layouts are those of bitsandbytes as transformers writes and loads them, of compressed-tensors, and of gpt-oss's
+// experts in MXFP4.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,7 @@
 namespace fathom::quant {
 
 struct FolderFormat {
-  Scheme scheme = Scheme::kInt8;
+  Scheme scheme = {};
   Library library = Library::kBitsAndBytes;
   bool operator==(const FolderFormat&) const = default;
 };
@@ -21,9 +22,12 @@ struct FolderFormat {
 // The format in which a scheme is written.
 inline FolderFormat format_of(Scheme scheme) { return {scheme, row_of(scheme).library}; }
 
-// What a quantization_config says. All projections of decoder layers are quantized and nothing else. Throws Error
-// naming `origin` (config.json's path) and the key for every other method, format, type, group or choice of modules.
+// What a quantization_config says. All projections of decoder layers are quantized and nothing else; in MXFP4 all
+// experts. Throws Error naming `origin` (config.json's path) and the key for every other method, format, type, group or
+// choice of modules.
 FolderFormat parse_quantization_config(const Json& quantization, std::string_view origin);
+// Whether it asks for MXFP4, whatever else it says.
+bool asks_for_mxfp4(const Json& quantization);
 // The value of config.json's key "quantization_config".
 Json quantization_config(Scheme scheme);
 

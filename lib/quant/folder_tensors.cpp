@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "quant/mxfp4.h"
 #include "quant/nf4.h"
 #include "quant/quant_state.h"
 #include "quant/scales.h"
@@ -51,6 +52,14 @@ std::vector<StoredTensor> compressed_tensors(Scheme scheme, const std::string& n
   return {{name + "_packed", DType::kI32, {rows, columns / kCodesPerWord}},
           {name + "_scale", DType::kF32, {rows, layout.scales / rows}},
           {name + "_shape", DType::kI64, {2}}};
+}
+
+// The blocks of a row, of 16 bytes each, in the rows of each expert.
+std::vector<StoredTensor> mxfp4_tensors(const std::string& name, int64_t rows, int64_t columns, int64_t matrices) {
+  const Layout layout = layout_of(Scheme::kMxfp4, rows, columns);
+  const int64_t blocks = layout.scales / rows;
+  return {{name + "_blocks", DType::kU8, {matrices, rows / matrices, blocks, kMxfp4Block / 2}},
+          {name + "_scales", DType::kU8, {matrices, rows / matrices, blocks}}};
 }
 
 // What divided by 127 gives the scale, if any number does: then the largest magnitude of the row.
@@ -98,7 +107,7 @@ std::vector<Content> contents_of(const MatrixBytes& matrix, DType dtype) {
             {nullptr, magnitudes_of(reinterpret_cast<const float*>(matrix.scales))},
             {nullptr, copy_of(std::string(1, kRowMajor))}};
   }
-  if (is_fp8(matrix.scheme)) return {codes, scales};
+  if (is_fp8(matrix.scheme) || is_mxfp4(matrix.scheme)) return {codes, scales};
   if (is_int4(matrix.scheme)) {
     return {codes, scales, {nullptr, copy_of_values(std::array<int64_t, 2>{matrix.rows, matrix.columns})}};
   }
@@ -119,13 +128,20 @@ std::vector<Content> contents_of(const MatrixBytes& matrix, DType dtype) {
 }  // namespace
 
 std::vector<StoredTensor> tensors_of_matrix(const FolderFormat& format, const std::string& name, int64_t rows,
-                                            int64_t columns) {
-  return format.library == Library::kBitsAndBytes ? bitsandbytes_tensors(format.scheme, name, rows, columns)
-                                                  : compressed_tensors(format.scheme, name, rows, columns);
+                                            int64_t columns, int64_t matrices) {
+  switch (format.library) {
+    case Library::kBitsAndBytes:
+      return bitsandbytes_tensors(format.scheme, name, rows, columns);
+    case Library::kCompressedTensors:
+      return compressed_tensors(format.scheme, name, rows, columns);
+    case Library::kTransformers:
+      break;
+  }
+  return mxfp4_tensors(name, rows, columns, matrices);
 }
 
 std::vector<TensorSource> sources_of_matrix(const std::string& name, const MatrixBytes& matrix, DType dtype) {
-  const auto tensors = tensors_of_matrix(format_of(matrix.scheme), name, matrix.rows, matrix.columns);
+  const auto tensors = tensors_of_matrix(format_of(matrix.scheme), name, matrix.rows, matrix.columns, matrix.matrices);
   std::vector<Content> contents = contents_of(matrix, dtype);
   std::vector<TensorSource> sources;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -19,17 +19,19 @@ struct StoredTensor {
 };
 
 // The tensors in the place of the weight `name` ("model.layers.0.mlp.up_proj.weight") [rows, columns], codes first.
-// Throws Error where a size leaves int64 or a group does not fit.
+// matrices: of experts, which lie one below the other in it. Throws Error where a size leaves int64 or a group does not
+// fit.
 std::vector<StoredTensor> tensors_of_matrix(const FolderFormat& format, const std::string& name, int64_t rows,
-                                            int64_t columns);
+                                            int64_t columns, int64_t matrices = 1);
 
 // A quantized matrix in host memory, as quant/layout.h has it.
 struct MatrixBytes {
-  Scheme scheme = Scheme::kInt8;
+  Scheme scheme = {};
   int64_t rows = 0, columns = 0;
   const std::byte* codes = nullptr;
-  const std::byte* scales = nullptr;    // FP32; with double quantization a byte each
+  const std::byte* scales = nullptr;    // FP32; a byte each where has_byte_scales
   const float* outer_scales = nullptr;  // of double quantization, the last is the offset
+  int64_t matrices = 1;                 // of experts, one below the other
 };
 
 // The same tensors in the format_of(scheme), in the same order, ready for weights::write_safetensors. What the matrix

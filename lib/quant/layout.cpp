@@ -11,6 +11,7 @@
 #include "quant/fp8.h"
 #include "quant/int4.h"
 #include "quant/int8.h"
+#include "quant/mxfp4.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
 
@@ -32,7 +33,8 @@ void dequantize_from_int8(const uint8_t* codes, float scale, int64_t n, float* v
 constexpr CodesRow kCodes[] = {{Codes::kInt8, 8, quantize_to_int8, dequantize_from_int8},
                                {Codes::kFp8, 8, quantize_fp8, dequantize_fp8},
                                {Codes::kNf4, 4, quantize_nf4, dequantize_nf4},
-                               {Codes::kInt4, 4, quantize_int4, dequantize_int4}};
+                               {Codes::kInt4, 4, quantize_int4, dequantize_int4},
+                               {Codes::kMxfp4, 4, quantize_mxfp4, dequantize_mxfp4}};
 
 constexpr SchemeRow kSchemes[] = {
     {Scheme::kFp8, "FP8", "fp8", Codes::kFp8, 0, kCompressedTensors, "load_in_fp8", &RunConfig::load_in_fp8},
@@ -44,6 +46,7 @@ constexpr SchemeRow kSchemes[] = {
     {Scheme::kInt4Group64, "INT4, groups of 64", "", Codes::kInt4, 64, kCompressedTensors},
     {Scheme::kInt4Group32, "INT4, groups of 32", "", Codes::kInt4, 32, kCompressedTensors},
     {Scheme::kInt4Group16, "INT4, groups of 16", "", Codes::kInt4, 16, kCompressedTensors},
+    {Scheme::kMxfp4, "MXFP4", "", Codes::kMxfp4, kMxfp4Block, kTransformers},
 };
 
 }  // namespace
@@ -63,9 +66,9 @@ std::optional<Scheme> int4_of_group(int64_t values) {
 Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {
   const int64_t values = checked_multiply(rows, columns, "a quantized matrix");
   const int64_t block = block_of(scheme);
-  if (is_int4(scheme) && columns % block != 0) {
-    throw Error("a matrix with " + std::to_string(columns) + " columns has no whole number of INT4's groups of " +
-                std::to_string(block));
+  if ((is_int4(scheme) || is_mxfp4(scheme)) && columns % block != 0) {
+    throw Error("a matrix with " + std::to_string(columns) + " columns has no whole number of " +
+                (is_int4(scheme) ? "INT4's groups of " : "MXFP4's blocks of ") + std::to_string(block));
   }
   Layout layout;
   layout.code_bytes = is_in_4_bits(scheme) ? divide_up(values, 2) : values;
@@ -74,7 +77,8 @@ Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {
     layout.outer_scales = divide_up(layout.scales, kScaleBlock) + 1;
     layout.scale_bytes = layout.scales + layout.outer_scales * kFp32Bytes;
   } else {
-    layout.scale_bytes = checked_multiply(layout.scales, kFp32Bytes, "the scales of a quantized matrix");
+    const int64_t each = has_byte_scales(scheme) ? 1 : kFp32Bytes;
+    layout.scale_bytes = checked_multiply(layout.scales, each, "the scales of a quantized matrix");
   }
   return layout;
 }

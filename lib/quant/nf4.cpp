@@ -1,14 +1,11 @@
-// NF4: codes by counting thresholds, values by looking them up 16 at a time.
+// NF4: codes by counting thresholds, values by looking them up.
 #include "quant/nf4.h"
 
 #include <algorithm>
 
 #include "base/clones.h"
+#include "quant/half_bytes.h"
 #include "quant/magnitude.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace fathom::quant {
 namespace {
@@ -47,26 +44,6 @@ FATHOM_CLONES void count_thresholds(const float* values, float reciprocal, int64
   }
 }
 
-#if defined(__x86_64__)
-// Values [0, n) but for the last ones that do not fill a vector; returns how many it wrote.
-__attribute__((target("avx512f"))) int64_t look_up_vectors(const uint8_t* codes, float scale, int64_t n,
-                                                           float* values) {
-  const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(kValues.data()), _mm512_set1_ps(scale));
-  constexpr __mmask8 kAll = 0xff;  // GCC takes what the forms without a mask leave undefined for a mistake
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    // A byte in each 64 bits: its high half to the first of two lanes, its low half to the second. The permutation
-    // looks at the lowest four bits of a lane alone.
-    const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes + i / 2));
-    const __m512i bytes = _mm512_maskz_cvtepu8_epi64(kAll, eight);
-    const __m512i first = _mm512_maskz_srli_epi64(kAll, bytes, 4);
-    const __m512i second = _mm512_maskz_slli_epi64(kAll, bytes, 32);
-    _mm512_storeu_ps(values + i, _mm512_maskz_permutexvar_ps(0xffff, _mm512_or_si512(first, second), scaled));
-  }
-  return i;
-}
-#endif
-
 }  // namespace
 
 const std::array<float, 16> kNf4Values = kValues;
@@ -86,13 +63,7 @@ float quantize_nf4(const float* values, int64_t n, uint8_t* codes) {
 }
 
 void dequantize_nf4(const uint8_t* codes, float scale, int64_t n, float* values) {
-  int64_t done = 0;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) done = look_up_vectors(codes, scale, n, values);
-#endif
-  std::array<float, 16> scaled;
-  for (size_t i = 0; i < scaled.size(); ++i) scaled[i] = kValues[i] * scale;
-  for (; done < n; ++done) values[done] = scaled[done % 2 == 0 ? codes[done / 2] >> 4 : codes[done / 2] & 15];
+  look_up_half_bytes(kValues, codes, FirstHalf::kHigh, scale, n, values);
 }
 
 }  // namespace fathom::quant

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "quant/folder_tensors.h"
+#include "quant/mxfp4.h"
 #include "quant/nf4.h"
 #include "quant/quant_state.h"
 #include "quant/scales.h"
@@ -37,9 +38,11 @@ float float_of_f16(uint16_t bits) {
 class Finder {
  public:
   Finder(const weights::ModelFolder& folder, const FolderFormat& format, const std::string& name, int64_t rows,
-         int64_t columns)
+         int64_t columns, int64_t matrices)
       : folder_(folder), format_(format), name_(name), rows_(rows), columns_(columns) {
-    for (StoredTensor& tensor : tensors_of_matrix(format, name, rows, columns)) expected_.push_back(std::move(tensor));
+    for (StoredTensor& tensor : tensors_of_matrix(format, name, rows, columns, matrices)) {
+      expected_.push_back(std::move(tensor));
+    }
   }
 
   StoredMatrix find() {
@@ -51,6 +54,8 @@ class Finder {
     } else if (is_int4(scheme)) {
       read_scales(expected_[1], {expected_[1].shape});
       find_shape();
+    } else if (is_mxfp4(scheme)) {
+      read_exponents();
     } else if (format_.library == Library::kBitsAndBytes) {
       read_scales(expected_[1], {expected_[1].shape});
       for (float& scale : matrix_.scales) scale /= 127;
@@ -75,7 +80,9 @@ class Finder {
         plain ? ", which stores " + name_ + " as " + std::string(safetensors_name(plain->info->dtype)) : "";
     throw Error(folder_.path().string() + ": there is no tensor " + expected.name + found + "; config.json says " +
                     std::string(name_of(format_.scheme)),
-                "all projections of layers must be quantized alike. " + std::string(kRemedy));
+                (is_of_experts_alone(format_.scheme) ? "all experts must be quantized alike. "
+                                                     : "all projections of layers must be quantized alike. ") +
+                    std::string(kRemedy));
   }
   Entry require_one_of(const StoredTensor& expected, const std::vector<DType>& types,
                        const std::vector<std::vector<int64_t>>& shapes) {
@@ -129,6 +136,14 @@ class Finder {
   void read_scales(const StoredTensor& expected, const std::vector<std::vector<int64_t>>& shapes) {
     matrix_.scales = floats_of(require_one_of(expected, {DType::kF32, DType::kBF16, DType::kF16}, shapes));
     check_scales(expected.name, matrix_.scales);
+  }
+  void read_exponents() {
+    matrix_.scale_codes = values_of<uint8_t>(require(expected_[1]));
+    for (const uint8_t exponent : matrix_.scale_codes) {
+      if (exponent <= kLargestMxfp4Exponent) continue;
+      refuse(expected_[1].name, "holds the exponent " + std::to_string(exponent) + "; expected at most " +
+                                    std::to_string(kLargestMxfp4Exponent) + ", beyond which values are not finite");
+    }
   }
   // One for all rows is one for each.
   void read_row_scales() {
@@ -202,8 +217,8 @@ class Finder {
 }  // namespace
 
 StoredMatrix find_matrix(const weights::ModelFolder& folder, const FolderFormat& format, const std::string& name,
-                         int64_t rows, int64_t columns) {
-  return Finder(folder, format, name, rows, columns).find();
+                         int64_t rows, int64_t columns, int64_t matrices) {
+  return Finder(folder, format, name, rows, columns, matrices).find();
 }
 
 }  // namespace fathom::quant

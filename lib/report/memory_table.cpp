@@ -137,7 +137,7 @@ std::string describe_run(const plan::Plan& plan) {
         plan.target.threads == 1 ? "the CPU (1 thread)" : "the CPU (" + format_count(plan.target.threads) + " threads)";
   }
   text += ", " + plan.target.attention_kernel + "\n" + format_count(workload.parameters) + " parameters, ";
-  text += workload.trained_parameters == workload.parameters ? "all" : format_count(workload.trained_parameters);
+  text += workload.trains_all() ? "all" : format_count(workload.trained_parameters);
   text += " trained";
   if (workload.base) {
     text += ", " + format_count(workload.quantized_parameters) + " in ";

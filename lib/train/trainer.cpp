@@ -135,8 +135,10 @@ std::string instead_of_fp16(const config::RunConfig& config) {
 checkpoint::NamedTensors Trainer::parameters() const {
   checkpoint::NamedTensors named;
   named.units = sharded_.get();
-  for (const model::Parameter& parameter : evaluator_->model().trained_parameters()) {
-    named.emplace_back(parameter.name, parameter.tensor);
+  const model::Decoder& model = evaluator_->model();
+  const bool whole = config_.method == config::Method::kFull;  // its constants too
+  for (const model::Parameter& each : whole ? model.parameters() : model.trained_parameters()) {
+    named.emplace_back(each.name, each.tensor);
   }
   return named;
 }

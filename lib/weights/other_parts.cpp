@@ -7,9 +7,10 @@
 namespace fathom::weights {
 namespace {
 
-constexpr std::array<std::string_view, 10> kParts{
-    "visual",      "vision_tower", "vision_model", "vision_adapter",        "vision_projection",
-    "audio_tower", "embed_audio",  "embed_vision", "multi_modal_projector", "mtp"};
+constexpr std::array<std::string_view, 11> kParts{
+    "visual",      "vision_tower", "vision_model", "vision_adapter",  "vision_projection",
+    "audio_tower", "embed_audio",  "embed_vision", "vision_embedder", "multi_modal_projector",
+    "mtp"};
 
 }  // namespace
 

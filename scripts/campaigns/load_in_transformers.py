@@ -186,6 +186,20 @@ FAMILIES = {
     "olmoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_experts=7, num_experts_per_tok=3),
     "granitemoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_local_experts=6,
                        num_experts_per_tok=2, embedding_multiplier=3.0, attention_multiplier=0.2, pad_token_id=0),
+    "qwen2_moe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, num_experts=5, num_experts_per_tok=2,
+                      moe_intermediate_size=26, shared_expert_intermediate_size=38, pad_token_id=0),
+    "qwen3_5_moe_text": dict(hidden_size=40, num_key_value_heads=2, head_dim=16, num_experts=5, num_experts_per_tok=2,
+                             moe_intermediate_size=26, shared_expert_intermediate_size=38, linear_num_key_heads=2,
+                             linear_num_value_heads=4, linear_key_head_dim=10, linear_value_head_dim=12, pad_token_id=0,
+                             layer_types=["linear_attention", "full_attention"]),
+    "qwen3_next": dict(hidden_size=40, num_key_value_heads=2, head_dim=16, num_experts=5, num_experts_per_tok=2,
+                       moe_intermediate_size=26, shared_expert_intermediate_size=38, linear_num_key_heads=2,
+                       linear_num_value_heads=4, linear_key_head_dim=10, linear_value_head_dim=12, pad_token_id=0,
+                       layer_types=["linear_attention", "full_attention"]),
+    "glm4_moe": dict(hidden_size=40, num_key_value_heads=2, head_dim=16, n_routed_experts=8, num_experts_per_tok=3,
+                     moe_intermediate_size=26, n_group=4, topk_group=2, use_qk_norm=True, pad_token_id=0),
+    "gpt_oss": dict(hidden_size=40, num_key_value_heads=2, head_dim=14, sliding_window=9, num_local_experts=5,
+                    num_experts_per_tok=2, layer_types=["sliding_attention", "full_attention"], pad_token_id=0),
     "smollm3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, no_rope_layers=[1, 0], pad_token_id=0),
     "olmo3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, sliding_window=9, pad_token_id=0,
                   layer_types=["sliding_attention", "full_attention"]),
@@ -196,6 +210,9 @@ FAMILIES = {
                     attention_multiplier=0.2, residual_multiplier=0.5, logits_scaling=2.0, pad_token_id=0),
     "gemma3_text": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, sliding_window=9, query_pre_attn_scalar=30,
                         layer_types=["sliding_attention", "full_attention"], pad_token_id=0),
+    "gemma4_text": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, global_head_dim=18, attention_k_eq_v=True,
+                        num_global_key_value_heads=1, sliding_window=9, hidden_size_per_layer_input=0, pad_token_id=0,
+                        final_logit_softcapping=20.0, layer_types=["sliding_attention", "full_attention"]),
     "gemma2": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, sliding_window=9, query_pre_attn_scalar=30,
                    attn_logit_softcapping=3.0, final_logit_softcapping=20.0, pad_token_id=0),
     "cohere2": dict(hidden_size=40, num_key_value_heads=2, sliding_window=9, logit_scale=0.3, pad_token_id=0,
@@ -273,7 +290,7 @@ def make_folders(arguments, root):
         base = root / family
         make_model(family, FAMILIES[family], base)
         adapted, saved = "q_proj, down_proj", "embed_tokens, lm_head, norm"
-        adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj"}.get(family, adapted)
+        adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj", "gpt_oss": "q_proj, o_proj"}.get(family, adapted)
         if family == "gpt2":
             adapted, saved = "c_attn, mlp.c_proj", "wte, lm_head, ln_f"
         if family == "t5":

@@ -42,6 +42,9 @@ ADAPTERS = {
     "experts_of_granite": dict(seed=79, base="granite_moe_adapted", batch=(1, 26),
                                lora=dict(r=2, lora_alpha=24, target_modules=["v_proj"],
                                          target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"])),
+    "experts_of_gpt_oss": dict(seed=82, base="gpt_oss_adapted", batch=(1, 26),
+                               lora=dict(r=2, lora_alpha=24, target_modules=["o_proj"],
+                                         target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"])),
     # Matrices that are stored by what they read; positions trained whole.
     "transposed": dict(seed=80, base="gpt2_narrow", batch=(2, 19),
                        lora=dict(r=2, lora_alpha=28, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True,

@@ -317,6 +317,42 @@ SHAPES = {
                     num_experts_per_tok=3, output_router_logits=True, router_aux_loss_coef=0.1,
                     embedding_multiplier=1.5, attention_multiplier=0.3, residual_multiplier=0.8, logits_scaling=0.7,
                     rope_parameters=DEFAULT_ROPE)),
+    # Beside the experts a part that every token reads, through a gate of its own.
+    "qwen2_moe": dict(
+        family="qwen2_moe", seed=1821, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets="all-linear", r=4,
+        alpha=48,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=False, num_experts=5,
+                    num_experts_per_tok=2, moe_intermediate_size=13, shared_expert_intermediate_size=19,
+                    mlp_only_layers=[0], rope_parameters=DEFAULT_ROPE)),
+    "qwen2_moe_adapted": dict(
+        family="qwen2_moe", seed=1722, dtype=torch.float32, spread=0.4, batch=(1, 33), r=3, alpha=24,
+        targets=["o_proj", "shared_expert_gate"], target_parameters=["experts.gate_up_proj", "experts.down_proj"],
+        config=dict(vocab_size=65, hidden_size=24, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=True, num_experts=4,
+                    num_experts_per_tok=3, moe_intermediate_size=11, shared_expert_intermediate_size=9,
+                    norm_topk_prob=True, qkv_bias=False, output_router_logits=True, router_aux_loss_coef=0.05,
+                    rope_parameters=DEFAULT_ROPE)),
+    # States in one layer, attention in the other, and experts with a shared one in both.
+    "qwen35_moe": dict(
+        family="qwen3_5_moe_text", seed=4123, dtype=torch.bfloat16, spread=0.4, batch=(1, 71), r=3, alpha=32,
+        targets=["q_proj", "in_proj_qkv", "out_proj"],
+        config=dict(vocab_size=67, hidden_size=24, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+                    head_dim=16, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2,
+                    linear_num_value_heads=4, linear_key_head_dim=10, linear_value_head_dim=12, num_experts=4,
+                    num_experts_per_tok=2, moe_intermediate_size=13, shared_expert_intermediate_size=17,
+                    tie_word_embeddings=False,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.5})),
+    # Projections that lie together by key head, of which each has two value heads; one dense layer.
+    "qwen3_next": dict(
+        family="qwen3_next", seed=2121, dtype=torch.bfloat16, spread=0.4, batch=(2, 37), r=3, alpha=32,
+        targets=["q_proj", "in_proj_qkvz", "in_proj_ba", "out_proj"],
+        config=dict(vocab_size=67, hidden_size=24, intermediate_size=31, num_hidden_layers=2, num_attention_heads=2,
+                    num_key_value_heads=1, head_dim=16, layer_types=["linear_attention", "full_attention"],
+                    linear_num_key_heads=3, linear_num_value_heads=6, linear_key_head_dim=10, linear_value_head_dim=12,
+                    num_experts=4, num_experts_per_tok=2, moe_intermediate_size=13, shared_expert_intermediate_size=17,
+                    mlp_only_layers=[1], norm_topk_prob=False,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.5})),
     "granite_moe_adapted": dict(
         family="granitemoe", seed=432, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["q_proj"], r=3, alpha=24,
         target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"],
@@ -324,6 +360,48 @@ SHAPES = {
                     num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=False, num_local_experts=5,
                     num_experts_per_tok=2, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.5,
                     residual_multiplier=0.5, logits_scaling=0.5, rope_parameters=DEFAULT_ROPE)),
+    # One dense layer, then experts in groups, of which two of three are open; heads with norms and biases.
+    "glm4_moe": dict(
+        family="glm4_moe", seed=1811, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets="all-linear", r=4,
+        alpha=40,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, attention_bias=True, use_qk_norm=True,
+                    n_routed_experts=9, num_experts_per_tok=3, n_shared_experts=2, moe_intermediate_size=13, n_group=3,
+                    topk_group=2, routed_scaling_factor=2.5,
+                    rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+    # What the chosen weigh is not divided by its sum; every layer has experts, in one group.
+    "glm4_moe_adapted": dict(
+        family="glm4_moe", seed=1812, dtype=torch.float32, spread=0.4, batch=(1, 33), targets=["q_proj"], r=3, alpha=24,
+        target_parameters=["experts.gate_up_proj", "experts.down_proj"],
+        config=dict(vocab_size=65, hidden_size=24, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, n_routed_experts=5,
+                    num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=11, norm_topk_prob=False,
+                    first_k_dense_replace=0,
+                    rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+    # Layers that see 6 positions and all take turns; sinks; positions stretched as where config.json is silent, over
+    # few of them.
+    "gpt_oss": dict(
+        family="gpt_oss", seed=1801, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=40,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=17, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, sliding_window=6, num_local_experts=5, num_experts_per_tok=2,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "beta_fast": 8.0,
+                                     "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 16})),
+    # One expert is chosen, and most gates are clamped; what the routers add is in the loss.
+    "gpt_oss_balanced": dict(
+        family="gpt_oss", seed=1702, dtype=torch.float16, spread=0.4, batch=(3, 13), targets="all-linear", r=2, alpha=24,
+        config=dict(vocab_size=61, hidden_size=26, intermediate_size=23, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-4, tie_word_embeddings=True,
+                    attention_bias=False, layer_types=["full_attention", "sliding_attention"], sliding_window=7,
+                    num_local_experts=3, num_experts_per_tok=1, swiglu_alpha=1.2, swiglu_limit=1.5,
+                    output_router_logits=True, router_aux_loss_coef=0.3, rope_parameters=DEFAULT_ROPE)),
+    "gpt_oss_adapted": dict(
+        family="gpt_oss", seed=2603, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["k_proj"], r=3, alpha=24,
+        target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"],
+        config=dict(vocab_size=65, hidden_size=30, intermediate_size=13, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=10, rms_norm_eps=1e-5, sliding_window=9,
+                    layer_types=["full_attention"] * 2, num_local_experts=4, num_experts_per_tok=3,
+                    rope_parameters=DEFAULT_ROPE)),
     # Capped scores and logits, which bind: the caps are narrower than the published ones.
     "gemma2": dict(
         family="gemma2", seed=351, dtype=torch.bfloat16, spread=0.3, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,
@@ -338,6 +416,26 @@ SHAPES = {
                     query_pre_attn_scalar=16, tie_word_embeddings=False, attention_bias=True,
                     attn_logit_softcapping=1.5, final_logit_softcapping=None,
                     rope_parameters={"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0})),
+    # Layers that see everything have heads of their own size, whose keys are their values; a quarter of their pairs turns.
+    "gemma4": dict(
+        family="gemma4_text", seed=1601, dtype=torch.bfloat16, spread=0.3, batch=(2, 21), targets=["q_proj", "v_proj"],
+        r=4, alpha=32,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=4, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=10, global_head_dim=20, num_global_key_value_heads=1,
+                    attention_k_eq_v=True, rms_norm_eps=1e-6, pad_token_id=0, sliding_window=6,
+                    hidden_size_per_layer_input=0, final_logit_softcapping=5.0,
+                    layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"])),
+    # Values of their own, biases; only the last layer sees everything, as it must.
+    "gemma4_biased": dict(
+        family="gemma4_text", seed=1602, dtype=torch.float32, spread=0.3, batch=(1, 33), targets="all-linear", r=3,
+        alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=8, global_head_dim=6, rms_norm_eps=1e-3, pad_token_id=0,
+                    sliding_window=9, hidden_size_per_layer_input=0, tie_word_embeddings=False, attention_bias=True,
+                    rope_parameters={"full_attention": {"rope_type": "proportional", "rope_theta": 500.0,
+                                                        "partial_rotary_factor": 0.7, "factor": 2.0},
+                                     "sliding_attention": {"rope_type": "linear", "rope_theta": 300.0,
+                                                           "factor": 4.0}})),
     # LayerNorm, one for attention and the feed-forward part; layers that see everything are not turned.
     "cohere2": dict(
         family="cohere2", seed=9361, dtype=torch.bfloat16, spread=0.4, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,

@@ -20,6 +20,8 @@ from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForImage
 from transformers.pytorch_utils import Conv1D
 
 STEPS = 10
+CORRECTION = "e_score_correction_bias"
+OTHER_PARTS = ".*(vision_tower|visual|multi_modal_projector|embed_vision|vision_embedder).*"
 PROMPT, CONTINUATION = 5, 50  # tokens
 SHAPES = {
     # Grouped queries; heads of 10 whose sum is not the hidden size.
@@ -71,7 +73,16 @@ def build(shape, generator):
             value = 0.4 * noise
         if name.endswith(".A_log"):
             value = noise - 2.5  # what states hold outlives a chunk of tokens
+        if name.endswith(".sinks"):
+            value = 2 * noise  # among the scores
         parameter.data.copy_(value.to(shape["dtype"]).float())
+    for name, buffer in model.named_buffers():
+        if name.endswith(".layer_scalar"):
+            value = 1 + 0.2 * torch.randn(buffer.shape, generator=generator)
+            buffer.copy_(value.to(shape["dtype"]).float())
+        if name.endswith(CORRECTION):
+            value = 0.5 * torch.randn(buffer.shape, generator=generator)  # as wide as scores
+            buffer.copy_(value.to(shape["dtype"]).float())
     return model
 
 
@@ -101,11 +112,34 @@ def loss_with_routers(model, ids, targets):
     return loss
 
 
+def margin_of_corrected(model, router, ids):
+    """Of one router, between groups as well as between experts of the open ones."""
+    seen = []
+    hook = router.register_forward_hook(lambda module, given, made: seen.append(made[0]))
+    with torch.no_grad():
+        model(ids)
+    hook.remove()
+    by = seen[0].sigmoid() + getattr(router, CORRECTION)
+    groups = by.view(len(by), router.num_group, -1)
+    sums = groups.topk(2, dim=-1).values.sum(-1).sort(-1, descending=True)
+    margin = 1.0
+    if router.topk_group < router.num_group:
+        margin = (sums.values[:, router.topk_group - 1] - sums.values[:, router.topk_group]).min().item()
+    opened = groups.gather(1, sums.indices[:, :router.topk_group, None].expand(-1, -1, groups.shape[-1])).flatten(1)
+    best = opened.sort(-1, descending=True).values
+    if router.top_k < best.shape[-1]:
+        margin = min(margin, (best[:, router.top_k - 1] - best[:, router.top_k]).min().item())
+    return margin
+
+
 def router_margin(model, ids):
     """How much likelier the last chosen expert is than the first that is not, where routers are closest to a tie."""
     if not has_experts(model.config):
         return 1.0
     chosen = model.config.num_experts_per_tok
+    corrected = [module for module in model.modules() if hasattr(module, CORRECTION)]
+    if corrected:
+        return min(margin_of_corrected(model, router, ids) for router in corrected)
     margin = 1.0
     with torch.no_grad():
         for logits in model(ids, output_router_logits=True).router_logits:
@@ -123,12 +157,15 @@ def measure(model, ids, targets, prefix, tensors):
     loss_with_routers(model, ids, targets).backward()
     # Of matrices that are stored by what they read, as those of linear layers.
     turned = {name + ".weight" for name, module in model.named_modules() if isinstance(module, Conv1D)}
+    turned |= {f"{name}.{key}" for name, module in model.named_modules() if getattr(module, "is_transposed", False)
+               for key, parameter in module.named_parameters() if parameter.dim() == 3}
     for name, parameter in trained.items():
-        gradient = parameter.grad.t() if name in turned else parameter.grad
+        gradient = parameter.grad.transpose(-1, -2) if name in turned else parameter.grad
         tensors[prefix + "gradient." + plain_name(name)] = gradient.clone()
+    decaying = {name for name, parameter in trained.items() if parameter.dim() > 1 and not name.endswith("bias")}
     optimizer = torch.optim.AdamW(
-        [{"params": [p for p in trained.values() if p.dim() > 1], "weight_decay": 0.01},
-         {"params": [p for p in trained.values() if p.dim() == 1], "weight_decay": 0.0}], lr=1e-3)
+        [{"params": [p for name, p in trained.items() if name in decaying], "weight_decay": 0.01},
+         {"params": [p for name, p in trained.items() if name not in decaying], "weight_decay": 0.0}], lr=1e-3)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -193,7 +230,7 @@ def write(name, shape, folder):
     model.load_state_dict(state)
     lora = LoraConfig(r=shape["r"], lora_alpha=shape["alpha"], lora_dropout=0.0, target_modules=shape["targets"],
                       target_parameters=shape.get("target_parameters"), use_rslora=shape.get("rslora", False),
-                      exclude_modules=".*(vision_tower|visual|multi_modal_projector).*" if "whole" in shape else None, task_type="CAUSAL_LM")
+                      exclude_modules=OTHER_PARTS if "whole" in shape else None, task_type="CAUSAL_LM")
     adapted = get_peft_model(model, lora)
     for key, parameter in adapted.named_parameters():
         if ".lora_" in key:

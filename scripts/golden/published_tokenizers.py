@@ -25,6 +25,9 @@ NEVER = [0xC0, 0xC1, *range(0xF5, 0x100)]  # bytes that UTF-8 does not have
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 TEKKEN = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
           r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTION}"
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 
@@ -240,6 +243,18 @@ def qwen35():
                        "errors": "replace", "split_special_tokens": False, "clean_up_tokenization_spaces": False}
 
 
+def gpt_oss():
+    """gpt-oss (o200k_harmony): words in mixed case are split, and a contraction belongs to its word."""
+    tokenizer = golden.train(golden.split(O200K), ignore_merges=True)
+    names = {199998: "startoftext", 199999: "endoftext", 200002: "return", 200003: "constrain", 200005: "channel",
+             200006: "start", 200007: "end", 200008: "message", 200012: "call", 200018: "endofprompt"}
+    add_specials(tokenizer, [f"<|{names.get(number, f'reserved_{number}')}|>" for number in range(199998, 200019)])
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tokenizer, {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|startoftext|>",
+                       "eos_token": "<|return|>", "pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": False,
+                       "model_input_names": ["input_ids", "attention_mask"]}
+
+
 def write_tekken(file):
     """Mistral's own file, small: tokens by rank, and control tokens, whose ids come before theirs. Tokens are those of a coarser
     pattern, words in mixed case and numbers, so that ids tell where this one splits."""
@@ -301,7 +316,7 @@ def compatible():
 FORMS = {"llama2": llama2, "phi3": phi3, "codellama": codellama, "mistral3": mistral3,
          "gemma2": lambda: gemma(("<start_of_turn>", "<end_of_turn>")), "gemma3": gemma3, "olmoe": olmoe, "granite3": granite3,
          "command_r": command_r, "olmo2": olmo2, "glm4": glm4, "cwm": cwm, "ministral": ministral, "ministral3": ministral3,
-         "codet5": codet5, "qwen35": qwen35, "compatible": compatible}
+         "codet5": codet5, "qwen35": qwen35, "gpt_oss": gpt_oss, "compatible": compatible}
 SAVED = ("llama2", "phi3", "codellama", "mistral3", "gemma2")
 OLD_MERGES = ("llama2", "codellama", "phi3", "olmoe", "olmo2")  # "a b"
 

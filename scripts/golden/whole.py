@@ -26,6 +26,19 @@ SHAPES = {
                     layer_types=["sliding_attention", "sliding_attention", "full_attention"],
                     rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 4.0},
                                      "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0}})),
+    # Layers of two kinds, whose names lie below a part of the whole model.
+    "whole_gemma4": dict(
+        family="gemma4", seed=1611, dtype=torch.bfloat16, spread=0.3, batch=(2, 21),
+        targets=["k_proj", "o_proj", "down_proj"], r=3, alpha=32,
+        whole=dict(vision_config=dict(hidden_size=8, intermediate_size=12, num_hidden_layers=1, num_attention_heads=2,
+                                      num_key_value_heads=2, head_dim=4, patch_size=2, position_embedding_size=16),
+                   audio_config=None, image_token_id=62, video_token_id=63, audio_token_id=64, boi_token_id=65,
+                   eoi_token_id=66),
+        config=dict(vocab_size=61, hidden_size=26, intermediate_size=39, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, global_head_dim=16, num_global_key_value_heads=2,
+                    attention_k_eq_v=True, pad_token_id=0, sliding_window=6, hidden_size_per_layer_input=0,
+                    final_logit_softcapping=7.0, use_bidirectional_attention="vision",
+                    layer_types=["sliding_attention", "full_attention", "full_attention"])),
     # A head of its own in a folder that does not say so, as Mistral Small 3.1 has it.
     "whole_mistral3": dict(
         family="mistral3", seed=502, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,

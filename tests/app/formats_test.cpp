@@ -55,6 +55,7 @@ TEST_F(Formats, JsonIsOneObject) {
   EXPECT_EQ(json["storage"][6]["bytes_per_billion"], 0.5625e9);
   // A byte for each block of 64, FP32 for 256 of these and one more for the matrix.
   EXPECT_NEAR(json["storage"][7]["bytes_per_billion"], 0.5e9 + 1e9 / 64 + 4e9 / 64 / 256, 1000);
+  EXPECT_EQ(json["storage"][8]["bytes_per_billion"], 0.53125e9);
 }
 
 TEST_F(Formats, TheLargestOfARunIsAChoice) {

@@ -17,13 +17,7 @@ class Quantize : public ProgramTest {
   void SetUp() override {
     ProgramTest::SetUp();
     fs::copy(fs::path(FATHOM_SOURCE_DIR) / "tests/model/quantized/plain", folder_ / "plain");
-    std::string lines;
-    for (int i = 0; i < 24; ++i) {
-      Json ids = Json::array();
-      for (int j = 0; j < 5 + i % 7; ++j) ids.push_back(3 + (i * j) % 37);
-      lines += Json{{"input_ids", ids}}.dump() + "\n";
-    }
-    write("data.jsonl", lines);
+    write_ragged_ids("data.jsonl");
     write("run.yaml", R"(model_name_or_path: q
 method: lora
 lora_dropout: 0.1

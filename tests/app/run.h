@@ -50,6 +50,16 @@ class ProgramTest : public ::testing::Test {
     outcome.errors = read_file(folder_ / "stderr.txt");
     return outcome;
   }
+  // 24 examples of 5 to 11 ids below 40.
+  void write_ragged_ids(const char* file) {
+    std::string lines;
+    for (int i = 0; i < 24; ++i) {
+      Json ids = Json::array();
+      for (int j = 0; j < 5 + i % 7; ++j) ids.push_back(3 + (i * j) % 37);
+      lines += Json{{"input_ids", ids}}.dump() + "\n";
+    }
+    write(file, lines);
+  }
   // Runs what `train` has told to do next, its stand-ins for a text and a file replaced; returns how many commands.
   int run_next(const Outcome& trained, const std::string& file) {
     int commands = 0;

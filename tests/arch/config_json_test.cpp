@@ -20,10 +20,16 @@ constexpr const char* kNone[] = {"null", "false", "0", "0.0", "\"\"", "[]", "{}"
 
 // Of a family that has the part itself the key says how: there none is one of the values, or refused.
 bool is_its_own(const Family& family, const std::string& key) {
+  const std::set<std::string> of_sigmoids = {"n_group", "topk_group", "n_shared_experts", "routed_scaling_factor"};
   const std::set<std::string> dropouts = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
   if (key == "sliding_window" || key == "use_sliding_window") return family.windows != Windows::kNone;
   if (key == "num_experts" || key == "num_local_experts")
     return family.experts != ExpertKeys::kNone || family.keys == Keys::kGraniteHybrid;
+  if (key == "use_qk_norm") return family.query_key_norm_by_key;
+  if (family.experts == ExpertKeys::kGlm4Moe && of_sigmoids.contains(key)) return true;
+  if (key == "shared_expert_intermediate_size")
+    return family.experts == ExpertKeys::kQwen2Moe || family.experts == ExpertKeys::kQwen35Moe ||
+           family.experts == ExpertKeys::kQwen3Next;
   if (key == "attn_logit_softcapping") return family.attn_logit_softcapping != 0;
   if (key == "final_logit_softcapping") return family.final_logit_softcapping != 0;
   if (key == "is_encoder_decoder") return family.keys == Keys::kT5;
@@ -83,14 +89,14 @@ TEST(ConfigJson, APartThatIsAskedForIsNotOverlooked) {
 
 TEST(ConfigJson, AModelOfNoFamilyIsToldWhatElseThereIs) {
   try {
-    parse_architecture(parse_json(R"({"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss",
+    parse_architecture(parse_json(R"({"architectures": ["NoneOfTheseForCausalLM"], "model_type": "none",
                                       "text_config": {"model_type": "x"}})",
                                   "config.json"),
                        "config.json");
     FAIL() << "it is of a family";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
-                HasSubstr("[\"GptOssForCausalLM\"] is not supported; `fathom phantom --gpu H100 --no-weights"));
+                HasSubstr("[\"NoneOfTheseForCausalLM\"] is not supported; `fathom phantom --gpu H100 --no-weights"));
     EXPECT_THAT(error.what(), HasSubstr("LlamaForCausalLM"));
   }
 }

@@ -55,12 +55,16 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"command-r-v01", 34'980'831'232},    {"command-r-08-2024", 32'296'476'672},
       {"glm-4-9b", 9'399'951'360},          {"hunyuan-mt-7b", 7'504'932'864},
       {"gemma-3-4b", 3'880'263'168},        {"gemma-3-12b", 11'766'034'176},
-      {"gemma-3-27b", 27'009'346'304},      {"mistral-small-3.2-24b", 23'572'403'200},
+      {"gemma-3-27b", 27'009'346'304},      {"gemma-4-12b", 11'907'350'320},
+      {"gemma-4-31b", 30'697'345'340},      {"mistral-small-3.2-24b", 23'572'403'200},
       {"ministral-3-3b", 3'429'006'336},    {"ministral-3-8b", 8'489'553'920},
       {"ministral-3-14b", 13'506'073'600},  {"qwen2.5-vl-3b", 3'085'938'688},
       {"qwen2.5-vl-7b", 7'615'616'512},     {"qwen3-vl-4b", 4'022'468'096},
       {"qwen3-vl-8b", 8'190'735'360},       {"qwen3.5-4b", 4'205'751'296},
       {"qwen3.5-9b", 8'953'803'264},        {"qwen3.5-27b", 26'895'998'464},
+      {"qwen3.5-35b-a3b", 34'660'610'688},  {"gpt-oss-20b", 20'914'757'184},
+      {"gpt-oss-120b", 116'829'156'672},    {"qwen3-next-80b-a3b", 79'674'391'296},
+      {"glm-4.5-air", 106'852'251'264},     {"glm-4.5", 352'797'829'024},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -70,13 +74,21 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
   EXPECT_EQ(counted, published);
 }
 
-// "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B", "1B-A400M": the embedding counts among them.
+// "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B", "1B-A400M": the embedding counts among them. OpenAI
+// (arXiv 2508.10925, table 1) counts 3.61 and 5.13 billion without it, as do the 12 and 32 billion of GLM-4.5.
 TEST(KnownShapes, MultiplyATokenWithAFewOfTheirExperts) {
   EXPECT_EQ(active_parameter_count(architecture_of("mixtral-8x7b")), 12'879'925'248);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-30b-a3b"))), 3.3e9, 0.1e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-235b-a22b"))), 22e9, 0.5e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("olmoe-1b-7b"))), 1.3e9, 0.1e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("granite-3.0-1b-a400m"))), 0.4e9, 0.03e9);
+  EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-next-80b-a3b"))), 3.9e9, 0.1e9);
+  for (const auto& [name, published] :
+       {std::pair{"gpt-oss-20b", 3.61e9}, {"gpt-oss-120b", 5.13e9}, {"glm-4.5-air", 12.8e9}, {"glm-4.5", 32.86e9}}) {
+    const Architecture shape = architecture_of(name);
+    const int64_t embedding = shape.vocab_size * shape.hidden_size;
+    EXPECT_NEAR(static_cast<double>(active_parameter_count(shape) - embedding), published, published / 500) << name;
+  }
   const Architecture llama = architecture_of("llama-3.2-1b");
   EXPECT_EQ(active_parameter_count(llama), parameter_count(llama));
 }
@@ -98,6 +110,10 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(*architecture_of("mixtral-8x7b").experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
   EXPECT_EQ(*architecture_of("qwen3-30b-a3b").experts(), (Experts{128, 8, true}));
   EXPECT_EQ(*architecture_of("olmoe-1b-7b").experts(), (Experts{64, 8, false}));
+  EXPECT_EQ(*architecture_of("gpt-oss-20b").experts(),
+            (Experts{32, 4, true, ExpertFiles::kTurned, /*named_by_modules=*/false, /*biased=*/true, ClampedGate{}}));
+  EXPECT_EQ(architecture_of("gpt-oss-120b").layers.front().attention().window, 128);
+  EXPECT_EQ(architecture_of("gpt-oss-120b").layers.back().attention().window, 0);
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.front().attention().window, 4096);
   EXPECT_EQ(architecture_of("gemma-2-9b").layers.back().attention().window, 0);
   EXPECT_FALSE(architecture_of("command-r7b").layers.back().attention().rotary);

@@ -46,6 +46,8 @@ const char* name_of(StepKind kind) {
       return "activate";
     case StepKind::kExperts:
       return "experts";
+    case StepKind::kAddShared:
+      return "add shared";
     case StepKind::kDrop:
       return "drop";
     case StepKind::kDropInside:
@@ -54,6 +56,8 @@ const char* name_of(StepKind kind) {
       return "scale";
     case StepKind::kAdd:
       return "add";
+    case StepKind::kScaleStream:
+      return "scale stream";
   }
   return "";
 }
@@ -152,10 +156,46 @@ TEST(LayerProgram, OfQwen35HasTheDeltaRuleOrGatesWhatAttends) {
   EXPECT_THAT(attending, ::testing::Contains("13 = activate 5 12 "));
 }
 
+TEST(LayerProgram, OfGemma4NormalisesValuesWhichMayBeKeys) {
+  const std::vector<std::string> lines = written("gemma-4-31b", 5);
+  EXPECT_THAT(std::vector<std::string>(lines.begin() + 4, lines.begin() + 10),
+              ElementsAre("6 = linear 2 (self_attn.k_proj)", "7 = row norm 6 (self_attn.k_norm)", "8 = rotate keys 7 ",
+                          "9 = row norm 6 (self_attn.v_norm)", "10 = attend 5 8 9 (self_attn)",
+                          "11 = linear 10 (self_attn.o_proj)"));
+  EXPECT_EQ(lines.back(), "21 = scale stream 20 (layer_scalar)");
+  const std::vector<std::string> windowed = written("gemma-4-31b", 0);
+  EXPECT_THAT(std::vector<std::string>(windowed.begin() + 7, windowed.begin() + 9),
+              ElementsAre("9 = linear 2 (self_attn.v_proj)", "10 = row norm 9 (self_attn.v_norm)"));
+}
+
 TEST(LayerProgram, OfExpertsIsOneStep) {
   const std::vector<std::string> lines = written("olmoe-1b-7b", 0);
   EXPECT_THAT(std::vector<std::string>(lines.end() - 3, lines.end()),
               ElementsAre("13 = norm 12 (post_attention_layernorm)", "14 = experts 13 (mlp.gate)", "15 = add 14 12 "));
+}
+
+TEST(LayerProgram, OfSharedExpertsAddsWhatEveryTokenHas) {
+  const std::vector<std::string> lines = written("qwen3.5-35b-a3b", 0);
+  EXPECT_THAT(
+      std::vector<std::string>(lines.end() - 8, lines.end()),
+      ElementsAre("12 = experts 11 (mlp.gate)", "13 = linear 11 (mlp.shared_expert.gate_proj)",
+                  "14 = linear 11 (mlp.shared_expert.up_proj)", "15 = linear 11 (mlp.shared_expert_gate)",
+                  "16 = activate 13 14 (mlp.shared_expert.act_fn)", "18 = linear 16 (mlp.shared_expert.down_proj)",
+                  "17 = add shared 12 18 15 ", "19 = add 17 10 "));
+}
+
+// Behind the norm: what lies together by key head is taken apart, queries, keys and values beside each other.
+TEST(LayerProgram, OfQwen3NextTakesKeyHeadsApart) {
+  const Architecture next =
+      parse_architecture(read_json(FATHOM_SOURCE_DIR "/configs/models/qwen3-next-80b-a3b/config.json"), "");
+  const LayerProgram program = layer_program(next, next.layers.front());
+  const auto split = std::find_if(program.steps.begin(), program.steps.end(),
+                                  [](const Step& step) { return step.kind == StepKind::kSplit; });
+  ASSERT_NE(split, program.steps.end());
+  EXPECT_EQ(split->groups, 16);
+  EXPECT_EQ(split->parts, (std::vector<std::vector<int64_t>>{{128, 128, 256}, {256}}));
+  EXPECT_EQ(program.values[split->makes[0]].width, 8192);
+  EXPECT_EQ(program.values[split->makes[1]].width, 4096);
 }
 
 void expect_well_formed(const LayerProgram& program, int64_t width) {

@@ -32,7 +32,19 @@ TEST(ReadExperts, TakesTransformersDefaults) {
   EXPECT_EQ(read_experts(mixtral()).sliding_window(), 0);
   EXPECT_EQ(*read_experts(olmoe()).experts(), (Experts{64, 8, false}));
   EXPECT_EQ(*read_experts(config_of("GraniteMoeForCausalLM", "granitemoe")).experts(),
-            (Experts{8, 2, true, ExpertFiles::kStacked}));
+            (Experts{8, 2, true, ExpertFiles::kStacked, /*named_by_modules=*/false}));
+  EXPECT_EQ(*read_experts(config_of("Qwen2MoeForCausalLM", "qwen2_moe")).experts(),
+            (Experts{.count = 60, .per_token = 4, .named_by_modules = false, .shared_width = 5632}));
+  const Architecture qwen35 = read_experts(config_of("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text"));
+  EXPECT_EQ(*qwen35.experts(), (Experts{.count = 256,
+                                        .per_token = 8,
+                                        .normalised = true,
+                                        .files = ExpertFiles::kWhole,
+                                        .named_by_modules = false,
+                                        .shared_width = 512}));
+  const Architecture next = read_experts(config_of("Qwen3NextForCausalLM", "qwen3_next"));
+  EXPECT_EQ(*next.experts(), (Experts{.count = 512, .per_token = 10, .normalised = true, .shared_width = 512}));
+  EXPECT_EQ(qwen35.layers.front().feed_forward.width, 512);
   EXPECT_EQ(read_experts(config_of("LlamaForCausalLM", "llama")).experts(), nullptr);
 }
 
@@ -66,6 +78,56 @@ TEST(ReadExperts, AddsToTheLossWhereRouterLogitsArePutOut) {
   EXPECT_EQ(read_experts(config).router_aux_loss_coef, 0.001);
   config["router_aux_loss_coef"] = 0.02;
   EXPECT_EQ(read_experts(config).router_aux_loss_coef, 0.02);
+}
+
+Json glm4_moe() { return config_of("Glm4MoeForCausalLM", "glm4_moe"); }
+
+TEST(ReadExperts, OfGlmHaveCorrectedSigmoidsAndAPartBesideThem) {
+  const Architecture silent = read_experts(glm4_moe());
+  Experts expected = {.count = 128, .per_token = 8, .normalised = true, .shared_width = 1408, .shared_gated = false};
+  expected.scores = {.sigmoid = true, .corrected = true};
+  EXPECT_EQ(*silent.experts(), expected);
+  EXPECT_FALSE(silent.layers[0].feed_forward.experts);
+  EXPECT_EQ(silent.layers[0].feed_forward.width, 24);
+  EXPECT_EQ(silent.layers[1].feed_forward.width, 1408);
+  EXPECT_EQ(silent.attention().query_key_norm, QueryKeyNorm::kNone);
+  EXPECT_EQ(silent.attention().rotary->width, 4);
+  Json config = glm4_moe();
+  config.update({{"n_routed_experts", 12},
+                 {"n_shared_experts", 3},
+                 {"moe_intermediate_size", 5},
+                 {"n_group", 4},
+                 {"topk_group", 3},
+                 {"routed_scaling_factor", 2.5},
+                 {"norm_topk_prob", false},
+                 {"first_k_dense_replace", 0},
+                 {"use_qk_norm", true},
+                 {"scoring_func", "sigmoid"},
+                 {"topk_method", "noaux_tc"},
+                 {"output_router_logits", true}});
+  const Architecture said = read_experts(config);
+  expected.count = 12;
+  expected.normalised = false;
+  expected.shared_width = 15;
+  expected.scores = {.sigmoid = true, .corrected = true, .groups = 4, .open_groups = 3, .scale = 2.5};
+  EXPECT_EQ(*said.layers.front().feed_forward.experts, expected);
+  EXPECT_EQ(said.attention().query_key_norm, QueryKeyNorm::kEachHead);
+  EXPECT_EQ(said.router_aux_loss_coef, 0) << "corrections balance them";
+}
+
+TEST(ReadExperts, OfGlmRefuseGroupsThatCannotBe) {
+  const auto refusal = [](const Json& keys) {
+    Json config = glm4_moe();
+    config.update(keys);
+    return refusal_of_config(config);
+  };
+  EXPECT_THAT(refusal({{"n_group", 3}}), HasSubstr("n_group: does not divide the number of experts"));
+  EXPECT_THAT(refusal({{"n_group", 2}, {"topk_group", 3}}), HasSubstr("topk_group: is more than n_group"));
+  EXPECT_THAT(refusal({{"n_group", 128}, {"topk_group", 9}}), HasSubstr("n_group: a group needs two experts"));
+  EXPECT_THAT(refusal({{"n_group", 32}}), HasSubstr("num_experts_per_tok: is more than the experts of topk_group"));
+  EXPECT_THAT(refusal({{"first_k_dense_replace", -1}}), HasSubstr("first_k_dense_replace: expected 0 or more"));
+  EXPECT_THAT(refusal({{"scoring_func", "softmax"}}), HasSubstr("scoring_func: "));
+  EXPECT_THAT(refusal({{"shared_expert_intermediate_size", 7}}), HasSubstr("shared_expert_intermediate_size: "));
 }
 
 TEST(ReadExperts, RefusesOtherRoutersByName) {

@@ -66,6 +66,28 @@ TEST(StoredParts, AreAllExpertsInGranite) {
   EXPECT_EQ(stored_parts(granite, spec_of(specs, prefix + "router.weight"))[0].name, prefix + "router.layer.weight");
 }
 
+TEST(StoredParts, AreAllExpertsTheOtherWayRoundInGptOss) {
+  Architecture gpt_oss = with_experts(ExpertFiles::kTurned);
+  for (LayerSpec& layer : gpt_oss.layers) {
+    layer.naming = Naming::kGptOss;
+    layer.feed_forward.experts->biased = true;
+  }
+  const std::vector<ParameterSpec> specs = parameter_specs(gpt_oss);
+  const std::string prefix = "model.layers.1.mlp.";
+  const ParameterSpec& gate_up = spec_of(specs, prefix + "experts.gate_up_proj");
+  ASSERT_EQ(stored_spellings(gpt_oss, gate_up).size(), 1U);
+  const StoredPart part = stored_parts(gpt_oss, gate_up).front();
+  EXPECT_EQ(part.name, gate_up.name);
+  EXPECT_EQ(gate_up.shape, (std::vector<int64_t>{30, 6}));
+  EXPECT_EQ(part.shape, (std::vector<int64_t>{3, 6, 10}));
+  EXPECT_TRUE(part.transposed);
+  const StoredPart biases = stored_parts(gpt_oss, spec_of(specs, prefix + "experts.down_proj_bias")).front();
+  EXPECT_EQ(biases.shape, (std::vector<int64_t>{3, 6}));
+  EXPECT_FALSE(biases.transposed);
+  EXPECT_EQ(stored_parts(gpt_oss, spec_of(specs, prefix + "router.weight")).front().name, prefix + "router.weight");
+  EXPECT_EQ(stored_parts(gpt_oss, spec_of(specs, prefix + "router.bias")).front().shape, (std::vector<int64_t>{3}));
+}
+
 TEST(StoredParts, MayLieInOneTensorToo) {
   const Architecture qwen = with_experts(ExpertFiles::kProjections);
   const std::vector<ParameterSpec> specs = parameter_specs(qwen);

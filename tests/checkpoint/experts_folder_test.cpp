@@ -84,7 +84,9 @@ TEST_P(ExpertsFolder, names_what_is_missing_left_over_or_of_another_shape) {
   EXPECT_THAT(refusal(), HasSubstr("tensor " + more + " has no place"));
 }
 
-TEST_P(ExpertsFolder, is_read_where_experts_are_stacked) {
+class EitherSpelling : public ExpertsFolder {};
+
+TEST_P(EitherSpelling, is_read_where_experts_are_stacked) {
   model::Decoder plain(golden_.architecture, {});
   plain.load(golden_.folder, 1);
   std::erase_if(tensors_, [](const auto& each) {
@@ -123,7 +125,13 @@ TEST_P(ExpertsFolder, is_written_as_transformers_writes_it) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, ExpertsFolder, ::testing::Values("qwen3_moe", "mixtral", "olmoe", "granite_moe"),
+INSTANTIATE_TEST_SUITE_P(Golden, ExpertsFolder,
+                         ::testing::Values("qwen3_moe", "mixtral", "olmoe", "granite_moe", "gpt_oss", "qwen2_moe",
+                                           "glm4_moe"),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Golden, EitherSpelling,
+                         ::testing::Values("qwen3_moe", "mixtral", "olmoe", "granite_moe", "qwen2_moe", "qwen35_moe",
+                                           "glm4_moe"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -190,7 +190,7 @@ TEST_P(PeftAdapter, merged_into_its_base_computes_the_same) {
 INSTANTIATE_TEST_SUITE_P(Golden, PeftAdapter,
                          ::testing::Values("plain", "rank_stabilised", "whole_vocabulary", "whole_projections",
                                            "whole_tied", "experts", "experts_of_mixtral", "down_alone",
-                                           "experts_of_granite", "transposed", "pattern"),
+                                           "experts_of_granite", "experts_of_gpt_oss", "transposed", "pattern"),
                          [](const auto& info) { return info.param; });
 
 class TiedApart : public PeftAdapter {};

@@ -2,6 +2,7 @@
 #include "checkpoint/quantize_folder.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include <fstream>
 
 #include "arch/architecture.h"
+#include "arch/read_folder.h"
 #include "base/error.h"
 #include "base/json_value.h"
+#include "model/decoder.h"
 #include "model/stored_parameters.h"
 #include "ops/quantized/quantized_rows.h"
 #include "ops/scalar_type.h"
@@ -92,7 +95,7 @@ TEST_F(QuantizeFolderTest, tells_errors_that_a_reader_finds) {
     const at::Tensor before_ND = tensor_of(plain, kMatrix);
     const ops::QuantizedMatrix matrix =
         ops::empty_quantized_matrix(architecture.quantized->scheme, before_ND.size(0), before_ND.size(1), at::kCPU, {});
-    model::copy_stored(matrix, kMatrix, *architecture.quantized, folder);
+    model::copy_stored(matrix, kMatrix, /*experts=*/1, *architecture.quantized, folder);
     const at::Tensor noise_N = (ops::dequantize(matrix, at::kFloat).to(at::kDouble) - before_ND).square().sum(1);
     const at::Tensor signal_N = before_ND.to(at::kDouble).square().sum(1);
     EXPECT_NEAR(error.rmse(), std::sqrt(noise_N.sum().item<double>() / static_cast<double>(before_ND.numel())), 1e-12)
@@ -161,8 +164,30 @@ TEST_F(QuantizeFolderTest, reads_codes_back_into_floats) {
   const at::Tensor read_ND = tensor_of(wide, kMatrix);
   const ops::QuantizedMatrix matrix =
       ops::empty_quantized_matrix(architecture.quantized->scheme, read_ND.size(0), read_ND.size(1), at::kCPU, {});
-  model::copy_stored(matrix, kMatrix, *architecture.quantized, narrow);
+  model::copy_stored(matrix, kMatrix, /*experts=*/1, *architecture.quantized, narrow);
   EXPECT_TRUE(at::equal(read_ND, ops::dequantize(matrix, at::kFloat)));
+}
+
+// Experts come out as transformers stores them, by what they read; BF16 holds each of their numbers.
+TEST_F(QuantizeFolderTest, reads_experts_in_mxfp4_back_into_floats) {
+  request_.source = FATHOM_SOURCE_DIR "/tests/model/mxfp4";
+  quantize("bf16");
+  const weights::ModelFolder codes(request_.source), wide(request_.out);
+  const arch::Architecture architecture = arch::read_architecture(codes), read = arch::read_architecture(wide);
+  EXPECT_FALSE(read.quantized);
+  EXPECT_EQ(read.dtype, DType::kBF16);
+  const auto logits = [](const weights::ModelFolder& folder, const arch::Architecture& of) {
+    model::ModelOptions options;
+    if (of.quantized) options.parameters.base_scheme = of.quantized->scheme;
+    model::Decoder model(of, options);
+    model.load(folder, 1);
+    model.set_training(false);
+    const at::NoGradGuard no_gradients;
+    return model.forward(at::arange(10).unsqueeze(0));
+  };
+  EXPECT_TRUE(at::allclose(logits(wide, read), logits(codes, architecture), 1e-5, 1e-5));
+  request_.out = root_ / "again";
+  EXPECT_THAT(refusal("nf4"), HasSubstr("is quantized already, in MXFP4"));
 }
 
 TEST_F(QuantizeFolderTest, refuses_what_would_not_be_a_model) {

@@ -87,6 +87,7 @@ class WriteTogether : public ::testing::Test {
     tensors_.emplace_back("f", at::rand({800, 900}).to(at::kBFloat16));
     tensors_.emplace_back("g.turned", at::rand({300, 200}).to(at::kBFloat16).t());
     tensors_.emplace_back("h", at::rand({0, 4}));
+    tensors_.emplace_back("i.turned", at::rand({5, 70, 31}).transpose(1, 2));
   }
   void TearDown() override { fs::remove_all(folder_); }
 

@@ -145,7 +145,7 @@ TEST(GgufFamilies, ThoseThatDifferFromTheirSuccessorsByAFewSwitches) {
   EXPECT_TRUE(turns_rows(arcee, kQueries));
   EXPECT_EQ(name_of(arcee, "model.layers.1.mlp.up_proj.weight"), "blk.1.ffn_up.weight");
   EXPECT_THAT(refusal(golden("arcee_biased")), HasSubstr("biases to outputs"));
-  for (const char* other : {"granite_hybrid", "seed_oss", "exaone4", "glm", "hunyuan"}) {
+  for (const char* other : {"granite_hybrid", "seed_oss", "exaone4", "glm", "hunyuan", "gpt_oss"}) {
     EXPECT_THAT(refusal(golden(other)), HasSubstr("cannot be written as GGUF")) << other;
   }
 }

@@ -287,9 +287,10 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
   }
 }
 
-// Where transformers' convolutions and states look over the border of documents.
+// Where transformers' convolutions and states look over the border of documents, and where every text has the sinks.
 TEST(Packed, documents_of_other_mixers_have_the_logits_of_each_alone) {
-  for (const std::string name : {"lfm2", "lfm2_adjusted", "lfm2_far", "qwen35", "qwen35_grouped", "qwen35_tied"}) {
+  for (const std::string name : {"lfm2", "lfm2_adjusted", "lfm2_far", "qwen35", "qwen35_grouped", "qwen35_tied",
+                                 "gpt_oss", "gpt_oss_balanced"}) {
     const Golden golden(name);
     Decoder model = golden.make({}, true);
     const at::NoGradGuard no_gradients;

@@ -42,6 +42,38 @@ at::Tensor scores_of(const at::Tensor& q_BSHE, const at::Tensor& k_BSHE, double 
   return scores.masked_fill(visible_SS.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
+// The kernel has log-sum-exps of each row, or of each document of the one row, padded to whole 32s.
+int64_t padded(int64_t length) { return (length + 31) / 32 * 32; }
+
+// Calls body(padded_HS, sums_HS), views of the same numbers in both orders.
+template <typename Body>
+void for_each_text(const at::Tensor& padded_NHS, const at::Tensor& sums_BHS, const MaybeTensor& offsets,
+                   const Body& body) {
+  const auto text = [&](int64_t number, int64_t row, int64_t first, int64_t length) {
+    body(padded_NHS.select(0, number).narrow(1, 0, length), sums_BHS.select(0, row).narrow(1, first, length));
+  };
+  if (!offsets) {
+    for (int64_t row = 0; row < sums_BHS.size(0); ++row) text(row, row, 0, sums_BHS.size(2));
+    return;
+  }
+  const auto* borders = offsets->data_ptr<int32_t>();
+  for (int64_t i = 0; i + 1 < offsets->numel(); ++i) text(i, 0, borders[i], borders[i + 1] - borders[i]);
+}
+
+at::Tensor sums_of_kernel(const at::Tensor& sums_BHS, const MaybeTensor& offsets, int64_t longest) {
+  const int64_t texts = offsets ? offsets->numel() - 1 : sums_BHS.size(0);
+  const at::Tensor kept = at::full({texts, sums_BHS.size(1), padded(longest)}, std::numeric_limits<double>::infinity(),
+                                   at::TensorOptions(at::kFloat));
+  for_each_text(kept, sums_BHS, offsets, [](const at::Tensor& to, const at::Tensor& from) { to.copy_(from); });
+  return kept;
+}
+
+at::Tensor sums_of_rows(const at::Tensor& kept, at::IntArrayRef sizes, const MaybeTensor& offsets) {
+  at::Tensor sums_BHS = at::empty(sizes, at::kDouble);
+  for_each_text(kept, sums_BHS, offsets, [](const at::Tensor& from, const at::Tensor& to) { to.copy_(from); });
+  return sums_BHS;
+}
+
 void check_heads(const at::Tensor& q_BSHE, const at::Tensor& k_BSHE, const at::Tensor& v_BSHE) {
   const int64_t vector = q_BSHE.scalar_type() == at::kFloat ? 4 : 8;
   for (const at::Tensor& x : {q_BSHE, k_BSHE, v_BSHE}) {
@@ -61,7 +93,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::Sym
   seen.keys = k_BSHE.storage().getWeakStorageImpl();
   const at::Tensor scores = scores_of(q_BSHE, k_BSHE, *scale, visible(q_BSHE.size(1), offsets_q, window));
   const at::Tensor out = at::matmul(scores.softmax(-1), by_heads(v_BSHE)).transpose(1, 2).to(q_BSHE.scalar_type());
-  const at::Tensor sums = with_sums ? scores.logsumexp(-1) : at::empty({0}, at::kDouble);
+  const at::Tensor sums =
+      with_sums ? sums_of_kernel(scores.logsumexp(-1), offsets_q, longest_q->expect_int()) : at::empty({0}, at::kFloat);
   return {out.contiguous(), sums, at::empty({}, at::kLong), at::empty({}, at::kLong), *longest_q, *longest_k};
 }
 
@@ -75,7 +108,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> backward(
   check_heads(q_BSHE, k_BSHE, v_BSHE);
   TORCH_CHECK(mask == 1, "causal");
   const at::Tensor scores = scores_of(q_BSHE, k_BSHE, *scale, visible(q_BSHE.size(1), offsets_q, window));
-  const at::Tensor p = (scores - sums.unsqueeze(-1)).exp(), of_out = by_heads(gradient_BSHE);
+  const at::Tensor sums_BHS = sums_of_rows(sums, scores.sizes().slice(0, 3), offsets_q);
+  const at::Tensor p = (scores - sums_BHS.unsqueeze(-1)).exp(), of_out = by_heads(gradient_BSHE);
   const at::Tensor of_p = at::matmul(of_out, by_heads(v_BSHE).transpose(2, 3));
   const at::Tensor of_scores = p * (of_p - (of_out * by_heads(out_BSHE)).sum(-1, true)) * *scale;
   const auto made = [&](const at::Tensor& x_BHSE) {
@@ -118,6 +152,13 @@ TEST(MemoryEfficientAttention, KeepsNoKeysForEveryQueryHead) {
   in.k_BSKE.set_requires_grad(true);
   const at::Tensor out = attend(in);
   EXPECT_TRUE(seen.keys.expired());
+}
+
+TEST(MemoryEfficientAttention, AsksForTheSumsWhereThereAreSinks) {
+  const Inputs in = draw_inputs(2, 8);
+  cuda_attention(in.q_BSHE, in.k_BSKE, in.v_BSKE, footprint::AttentionKernel::kMemoryEfficient, nullptr, 0,
+                 draw({6}, at::kFloat));
+  EXPECT_TRUE(seen.with_sums);
 }
 
 // A single key head is what every query head reads, without a copy.

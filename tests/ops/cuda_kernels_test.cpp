@@ -181,10 +181,11 @@ TEST_P(CudaKernelsOf, cross_entropy_of_nan_and_of_no_token_is_nan) {
 // columns of INT4 are whole groups.
 TEST_P(CudaKernelsOf, dequantize_has_the_bits_of_the_CPU) {
   using enum quant::Scheme;
-  for (const quant::Scheme scheme : {kInt8, kFp8, kNf4, kNf4DoubleQuant, kInt4Group128, kInt4Group16}) {
+  for (const quant::Scheme scheme : {kInt8, kFp8, kNf4, kNf4DoubleQuant, kInt4Group128, kInt4Group16, kMxfp4}) {
     for (const auto& [rows, columns] :
          std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 128}, {7, 51}, {5, 96}, {130, 640}, {65, 33}}) {
-      const int64_t width = quant::is_int4(scheme) ? round_up(columns, quant::block_of(scheme)) : columns;
+      const bool whole = quant::is_int4(scheme) || quant::is_mxfp4(scheme);
+      const int64_t width = whole ? round_up(columns, quant::block_of(scheme)) : columns;
       const at::Tensor values_ND = draw_at({rows, width}, true, 0.1).to(at::kFloat);
       if (rows > 4) values_ND[2].zero_(), values_ND[3][width - 1] = NAN;
       const QuantizedMatrix matrix = empty_quantized_matrix(scheme, rows, width, at::kCPU, tables_on_cpu(scheme));
@@ -204,12 +205,12 @@ TEST_P(CudaKernelsOf, dequantize_has_the_bits_of_the_CPU) {
 
 TEST_P(CudaKernelsOf, dequantize_reads_every_code) {
   const at::Tensor bytes = at::arange(256, at::kByte);
-  for (const quant::Scheme scheme :
-       {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kNf4, quant::Scheme::kInt4Group128}) {
+  for (const quant::Scheme scheme : {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kNf4,
+                                     quant::Scheme::kInt4Group128, quant::Scheme::kMxfp4}) {
     const int64_t columns = quant::is_in_4_bits(scheme) ? 512 : 256;
     QuantizedMatrix matrix = empty_quantized_matrix(scheme, 1, columns, at::kCPU, tables_on_cpu(scheme));
     matrix.codes.view(at::kByte).view({-1}).copy_(bytes);
-    matrix.scales.fill_(0.37);
+    quant::has_byte_scales(scheme) ? matrix.scales.fill_(123) : matrix.scales.fill_(0.37);
     const at::Tensor out_ND = draw_at({1, columns}, true);
     ASSERT_EQ(on_cpu().dequantize(coded(matrix), ops::rows(out_ND), nullptr), 0);
     EXPECT_TRUE(at::allclose(out_ND, dequantize(matrix, GetParam()), 0, 0, /*equal_nan=*/true))

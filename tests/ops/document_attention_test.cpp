@@ -2,45 +2,14 @@
 // where another document changes.
 #include <ATen/core/grad_mode.h>
 
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "footprint/attention_segments.h"
 #include "ops/attention/attention.h"
-#include "tests/ops/compare.h"
+#include "tests/ops/attention_formula.h"
 
 namespace fathom::ops::document_attention_test {
 namespace {
-
-Documents documents_of(const std::vector<int64_t>& lengths) {
-  Documents documents;
-  documents.lengths = lengths;
-  documents.longest = *std::max_element(lengths.begin(), lengths.end());
-  std::vector<int32_t> offsets = {0};
-  for (const int64_t length : lengths) offsets.push_back(offsets.back() + static_cast<int32_t>(length));
-  documents.offsets = at::tensor(offsets, at::kInt);
-  return documents;
-}
-
-// The mask spelled out, for [1, T, H, E] or for rows without documents.
-at::Tensor formula(const std::vector<at::Tensor>& in, const std::vector<int64_t>& lengths, int64_t window) {
-  const int64_t tokens = in[0].size(1), repeats = in[0].size(2) / in[1].size(2);
-  const at::Tensor seen = at::zeros({tokens, tokens}, at::kBool);
-  int64_t start = 0;
-  for (const int64_t length : lengths) {
-    at::Tensor block = at::ones({length, length}, at::kBool).tril_();
-    if (window > 0) block.triu_(1 - window);
-    seen.narrow(0, start, length).narrow(1, start, length).copy_(block);
-    start += length;
-  }
-  const at::Tensor q = in[0].transpose(1, 2);
-  const at::Tensor k = in[1].repeat_interleave(repeats, 2).transpose(1, 2);
-  const at::Tensor v = in[2].repeat_interleave(repeats, 2).transpose(1, 2);
-  at::Tensor scores = at::matmul(q, k.transpose(-1, -2)) / std::sqrt(static_cast<double>(q.size(-1)));
-  scores = scores.masked_fill(seen.bitwise_not(), -std::numeric_limits<double>::infinity());
-  return at::matmul(at::softmax(scores, -1), v).transpose(1, 2).flatten(2);
-}
 
 struct Heads {
   int64_t heads, key_heads, size;
@@ -84,12 +53,12 @@ TEST_P(DocumentAttention, equals_the_formula) {
   const auto& [drawn, kernel, type] = GetParam();
   const int64_t tokens = std::accumulate(drawn.lengths.begin(), drawn.lengths.end(), int64_t{0});
   const Documents documents = documents_of(drawn.lengths);
-  expect_equal(
-      [&, kernel = kernel, window = drawn.window](const auto& in) {
-        return causal_attention(in[0], in[1], in[2], kernel, &documents, window);
-      },
-      [&, lengths = drawn.lengths, window = drawn.window](const auto& in) { return formula(in, lengths, window); },
-      draw_heads(1, tokens, drawn.heads, type));
+  expect_equal([&, kernel = kernel, window = drawn.window](
+                   const auto& in) { return causal_attention(in[0], in[1], in[2], kernel, &documents, window); },
+               [&, lengths = drawn.lengths, window = drawn.window](const auto& in) {
+                 return attention_formula(in, lengths, window);
+               },
+               draw_heads(1, tokens, drawn.heads, type));
 }
 
 // What one document is given does not show in another, forward or backward.
@@ -150,7 +119,7 @@ TEST_P(WindowAttention, of_rows_equals_the_formula) {
   const auto& [window, kernel, type] = GetParam();
   expect_equal([window = window, kernel = kernel](
                    const auto& in) { return causal_attention(in[0], in[1], in[2], kernel, nullptr, window); },
-               [window = window](const auto& in) { return formula(in, {in[0].size(1)}, window); },
+               [window = window](const auto& in) { return attention_formula(in, {in[0].size(1)}, window); },
                draw_heads(3, 45, {6, 2, 12}, type));
 }
 
@@ -158,7 +127,8 @@ TEST_P(WindowAttention, with_a_cache_equals_the_formula) {
   const auto& [window, kernel, type] = GetParam();
   const at::NoGradGuard no_gradients;
   const std::vector<at::Tensor> in = draw_heads(2, 45, {6, 2, 12}, type);
-  const at::Tensor whole = formula({in[0].to(at::kDouble), in[1].to(at::kDouble), in[2].to(at::kDouble)}, {45}, window);
+  const at::Tensor whole =
+      attention_formula({in[0].to(at::kDouble), in[1].to(at::kDouble), in[2].to(at::kDouble)}, {45}, window);
   for (const int64_t added : {1, 3, 20, 45}) {
     const at::Tensor last = cached_attention(in[0].narrow(1, 45 - added, added), in[1].transpose(1, 2),
                                              in[2].transpose(1, 2), kernel, window);

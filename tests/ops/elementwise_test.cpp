@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/activation.h"
+#include "ops/gated_rows.h"
 #include "ops/linear/split_columns.h"
 #include "ops/norm.h"
 #include "ops/rotary.h"
@@ -56,6 +57,24 @@ TEST_P(Elementwise, rms_norm_agrees_with_its_reference_operators) {
   const at::Tensor x = draw({9, 40}, type_), weight = draw({40}, type_);
   EXPECT_LE(relative_difference(norm(x, {weight}, {1e-6}, type_), norm_reference(x, {weight}, {1e-6}, type_)),
             tolerance(type_));
+}
+
+TEST_P(Elementwise, gated_rows) {
+  for (const int64_t width : {1, 18, 770}) {
+    const Operator reference = [](const std::vector<at::Tensor>& in) { return in[0] * at::sigmoid(in[1]); };
+    const Operator ours = [](const std::vector<at::Tensor>& in) { return gated_rows(in[0], in[1]); };
+    expect_equal(ours, reference, {draw({53, width}, type_), draw({53, 1}, type_)});
+  }
+}
+
+TEST_P(Elementwise, rms_norm_without_a_weight) {
+  const Operator reference = [](const std::vector<at::Tensor>& in) {
+    return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + 1e-6);
+  };
+  const Operator ours = [&](const std::vector<at::Tensor>& in) { return norm(in[0], {}, {1e-6, 1}, type_); };
+  expect_equal(ours, reference, {draw({53, 18}, type_)});
+  const at::Tensor x = draw({9, 40}, type_);
+  EXPECT_LE(relative_difference(norm(x, {}, {1e-6}, type_), norm_reference(x, {}, {1e-6}, type_)), tolerance(type_));
 }
 
 TEST_P(Elementwise, layer_norm) {
@@ -121,13 +140,30 @@ TEST_P(Elementwise, split_columns) {
     const Operator reference = [&](const std::vector<at::Tensor>& in) {
       return in[0].split_with_sizes(widths, 1)[part];
     };
-    const Operator ours = [&](const std::vector<at::Tensor>& in) { return split_columns(in[0], widths)[part]; };
+    const Operator ours = [&](const std::vector<at::Tensor>& in) {
+      return split_columns(in[0], 1, {{5}, {1}, {9}})[part];
+    };
     for (const int64_t rows : {1, 37}) expect_equal(ours, reference, {draw({rows, 15}, type_)});
   }
   const at::Tensor x = draw({1, 15}, type_);
-  const at::Tensor first = split_columns(x, widths)[0];
+  const at::Tensor first = split_columns(x, 1, {{5}, {1}, {9}})[0];
   EXPECT_TRUE(first.is_contiguous());
   EXPECT_NE(first.data_ptr(), x.data_ptr()) << "of one row too, a part is nobody else's";
+}
+
+// As Qwen3-Next lays queries, keys, values and gates of each key head: the first three of all heads beside each other.
+TEST_P(Elementwise, split_columns_of_groups) {
+  for (const int64_t made : {0, 1}) {
+    const Operator ours = [&](const std::vector<at::Tensor>& in) {
+      return split_columns(in[0], 3, {{2, 2, 4}, {5}})[made];
+    };
+    const Operator reference = [&](const std::vector<at::Tensor>& in) {
+      const at::Tensor groups = in[0].view({-1, 3, 13});
+      const auto part = [&](int64_t first, int64_t width) { return groups.narrow(2, first, width).flatten(1); };
+      return made == 1 ? part(8, 5) : at::cat({part(0, 2), part(2, 2), part(4, 4)}, 1);
+    };
+    for (const int64_t rows : {1, 37}) expect_equal(ours, reference, {draw({rows, 39}, type_)});
+  }
 }
 
 constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGelu, Activation::kRelu,

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -17,8 +18,14 @@ inline int64_t sum(const std::vector<int64_t>& lengths) {
 inline Documents documents_of(const std::vector<int64_t>& lengths) {
   Documents documents;
   documents.lengths = lengths;
+  documents.longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<int32_t> offsets = {0};
   std::vector<at::Tensor> positions;
-  for (const int64_t length : lengths) positions.push_back(at::arange(length, at::kInt));
+  for (const int64_t length : lengths) {
+    offsets.push_back(offsets.back() + static_cast<int32_t>(length));
+    positions.push_back(at::arange(length, at::kInt));
+  }
+  documents.offsets = at::tensor(offsets, at::kInt);
   documents.positions_T = at::cat(positions);
   return documents;
 }

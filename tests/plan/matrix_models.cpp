@@ -24,28 +24,35 @@ void set_gpt2(arch::Architecture& architecture, arch::LayerSpec& layer) {
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 19> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
-                                                     "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
-                                                     "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
-                                                     "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
-                                                     "Gemma3ForCausalLM",          "Phi3ForCausalLM",
-                                                     "GraniteForCausalLM",         "Gemma2ForCausalLM",
-                                                     "Cohere2ForCausalLM",         "GPT2LMHeadModel",
-                                                     "SeedOssForCausalLM",         "ArceeForCausalLM",
-                                                     "HunYuanDenseV1ForCausalLM",  "Lfm2ForCausalLM",
-                                                     "Qwen3_5ForCausalLM"};
-  architecture.family = kFamilies[level];
-  layer.attention().input_bias = level == 1 || level == 2 || level == kSeedOss;
+  constexpr std::array kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
+                                    "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
+                                    "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
+                                    "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
+                                    "Gemma3ForCausalLM",          "Phi3ForCausalLM",
+                                    "GraniteForCausalLM",         "Gemma2ForCausalLM",
+                                    "Cohere2ForCausalLM",         "GPT2LMHeadModel",
+                                    "SeedOssForCausalLM",         "ArceeForCausalLM",
+                                    "HunYuanDenseV1ForCausalLM",  "Lfm2ForCausalLM",
+                                    "Qwen3_5ForCausalLM",         "GptOssForCausalLM",
+                                    "Gemma4ForCausalLM",          "Glm4MoeForCausalLM",
+                                    "Qwen2MoeForCausalLM"};
+  architecture.family = kFamilies.at(level);
+  layer.attention().input_bias = level == 1 || level == 2 || level == kSeedOss || level == kGptOss;
   layer.attention().output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kHunyuan || level >= kLfm2)
+  if (level == 3 || level == kWithExperts || level == kGemma3 || level == kHunyuan || level == kLfm2 ||
+      level == kQwen35 || level == kGemma4)
     layer.attention().query_key_norm = arch::QueryKeyNorm::kEachHead;
   if (level == 4) layer.attention().query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
-  if (level == kGemma2 || level == kGemma3) {
+  if (level == kGemma2 || level == kGemma3 || level == kGemma4) {
     layer.norms = arch::NormPlacement::kBoth;
     layer.feed_forward.activation = Activation::kGelu;
-    architecture.norm_offset = 1;
+    architecture.norm_offset = level == kGemma4 ? 0 : 1;
     architecture.embedding_scale = 6;
+  }
+  if (level == kGemma4) {
+    layer.attention().value_norm = layer.scalar = true;
+    architecture.head_softcap = 30;
   }
   if (level == kGemma2) {
     layer.attention().softcap = 50;
@@ -77,9 +84,28 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
     architecture.embedding_scale = 12;
     architecture.head_scale = 0.125;
   }
-  if (level != kWithExperts) return;
-  layer.feed_forward.experts = arch::Experts{.count = 5, .per_token = 2, .normalised = true};
-  architecture.router_aux_loss_coef = 0.01;
+  if (!routes(level)) return;
+  arch::Experts experts = {.count = 5, .per_token = 2, .normalised = true};
+  if (level == kQwen2Moe) {
+    experts.named_by_modules = false;
+    experts.shared_width = 36;
+  }
+  if (level == kGlmMoe) {
+    layer.naming = arch::Naming::kGlmMoe;
+    experts.count = 6;
+    experts.shared_width = 20;
+    experts.shared_gated = false;
+    experts.scores = {.sigmoid = true, .corrected = true, .groups = 3, .open_groups = 2, .scale = 2.5};
+  }
+  if (level == kGptOss) {
+    layer.naming = arch::Naming::kGptOss;
+    layer.attention().sinks = layer.attention().output_bias = experts.biased = true;
+    experts.files = arch::ExpertFiles::kTurned;
+    experts.named_by_modules = false;
+    experts.clamped = ClampedGate{};
+  }
+  layer.feed_forward.experts = experts;
+  if (level != kGlmMoe) architecture.router_aux_loss_coef = 0.01;
 }
 
 // As Mistral, or as Qwen2 has it: from some layer on.
@@ -87,6 +113,21 @@ void set_window(std::vector<arch::LayerSpec>& layers, int64_t window, SplitMix64
   size_t first = 0;
   if (window > 0 && random.below(2) != 0) first = static_cast<size_t>(random.below(layers.size()));
   for (; first < layers.size(); ++first) layers[first].attention().window = window;
+}
+
+bool has_larger_heads(const std::vector<arch::LayerSpec>& layers, size_t number) {
+  return (layers.size() - number) % 2 == 1;
+}
+
+// Gemma 4's, of the last layer and each second one before it, whose keys are its values.
+void set_larger_heads(std::vector<arch::LayerSpec>& layers, bool groups) {
+  for (size_t number = 0; number < layers.size(); ++number) {
+    if (!has_larger_heads(layers, number)) continue;
+    arch::Attention& attention = layers[number].attention();
+    if (!groups) attention.head_dim *= 2;
+    attention.key_value_heads = 1;
+    attention.keys_are_values = layers.size() > 1;  // adapters are put on values, too
+  }
 }
 
 // All numbers of each head are turned, but half of Phi-3's, none of GPT-2's, and none in every second layer as SmolLM3
@@ -98,7 +139,8 @@ void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
     const bool second = number % 2 == 1;
     attention.rotary = arch::Rotary{.width = attention.head_dim};
     if (level == kPhi3 || level == kQwen35) attention.rotary->width = attention.head_dim / 4 * 2;
-    if (level == kGemma3) attention.rotary->query_scale = 0.5;
+    if (level == kGemma3 || level == kGemma4) attention.rotary->query_scale = 0.5;
+    if (level == kGemma4 && has_larger_heads(layers, number)) attention.rotary->still_pairs = attention.head_dim / 4;
     if (level == kGemma3 && second) attention.rotary->theta = 500;
     if ((level == kGranite || level == kCohere2) && second) attention.rotary.reset();
   }
@@ -175,6 +217,7 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
     set_encoder(architecture, layer, levels, random);
     return architecture;
   }
+  if (levels[kFamily] == kGemma4) set_larger_heads(architecture.layers, levels[kQat] >= kInt4Qat);
   set_positions(architecture.layers, levels[kFamily]);
   set_window(architecture.layers, number_of(levels, kWindow), random);
   if (levels[kFamily] == kLfm2) {

@@ -15,7 +15,7 @@
 namespace fathom::plan::testing {
 namespace {
 
-constexpr size_t kRuns = 240, kRunsOfEach = 20;  // the latter of families whose layers do not all attend
+constexpr size_t kRuns = 240, kRunsOfEach = 20;  // the latter of each of kLater
 constexpr size_t kCandidates = 60;               // of which the one that covers most new pairs is taken
 
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
@@ -40,21 +40,21 @@ Levels in_effect(Levels levels) {
   const bool trains_bf16 = full && (levels[kPrecision] == 2 || levels[kPrecision] == 3);
   const bool is_adamw = levels[kOptimizer] == 0 || levels[kOptimizer] >= 4;
   if (!trains_bf16 || !is_adamw) levels[kMasters] = 0;
-  const bool experts = levels[kFamily] == kWithExperts;
+  const bool experts = routes(levels[kFamily]);
   if (experts && levels[kMethod] == 4) levels[kMethod] = 3;
   if (levels[kBase] > 0 || has_dropout(levels) || experts || gpt2) levels[kQat] = 0;
   return levels;
 }
 
-// Families whose layers do not all attend, which are the last ones.
-constexpr std::array kMixed = {kLfm2, kQwen35};
+// Families of new parts of layers, which came after the first runs were drawn and are the last ones.
+constexpr std::array kLater = {kLfm2, kQwen35, kGptOss, kGemma4, kGlmMoe, kQwen2Moe};
 
-// Full training is one level of the method, but half of all runs. family: one of kMixed; none: another.
+// Full training is one level of the method, but half of all runs. family: one of kLater; none: another.
 Levels random_levels(SplitMix64& random, std::optional<size_t> family) {
   Levels levels;
   for (const MatrixAxis& axis : matrix_axes()) {
     const bool is_family = levels.size() == kFamily;
-    const size_t level = random.below(axis.levels.size() - (is_family ? kMixed.size() : 0));
+    const size_t level = random.below(axis.levels.size() - (is_family ? kLater.size() : 0));
     levels.push_back(is_family ? family.value_or(level) : level);
   }
   if (random.below(2) == 0) levels[kMethod] = 0;
@@ -89,6 +89,7 @@ class Pairs {
 // The modules of adapters behind attention and the feed-forward part, and of those trained beside adapters.
 struct ModuleNames {
   std::vector<std::string> outputs, vocabulary, norms;
+  std::vector<std::string> parameters = {};  // of experts, beside the outputs
 };
 
 ModuleNames names_of(const Levels& levels) {
@@ -98,6 +99,7 @@ ModuleNames names_of(const Levels& levels) {
     return {{"o_proj", "out_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
   }
   if (levels[kFamily] == kLfm2) return {{"out_proj", "w2"}, {"embed_tokens", "lm_head"}, {"norm"}};
+  if (levels[kFamily] == kGptOss) return {{"o_proj"}, {"embed_tokens", "lm_head"}, {"norm"}, {"experts.down_proj"}};
   return {{"o_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
 }
 
@@ -109,6 +111,7 @@ void set_method(config::RunConfig& config, size_t level, const ModuleNames& name
   if (level == 2 || level == 4) config.lora_dropout = 0.1;
   if (level == 3 || level == 4) config.target_modules = {"all-linear"};
   if (level == 5) config.target_modules = names.outputs;
+  if (level == 5) config.target_parameters = names.parameters;
   config.use_rslora = level % 2 == 0;
 }
 
@@ -281,9 +284,9 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
-      {"family",
-       {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe", "gemma3", "phi3", "granite",
-        "gemma2", "cohere2", "gpt2", "seed_oss", "arcee", "hunyuan", "lfm2", "qwen35"}},
+      {"family", {"llama",   "llama_biased", "qwen2",   "qwen3",   "olmo2",   "t5",      "flan_t5",  "qwen3_moe",
+                  "gemma3",  "phi3",         "granite", "gemma2",  "cohere2", "gpt2",    "seed_oss", "arcee",
+                  "hunyuan", "lfm2",         "qwen35",  "gpt_oss", "gemma4",  "glm_moe", "qwen2_moe"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},
@@ -311,7 +314,7 @@ const std::set<MatrixPair>& possible_pairs() {
     auto* seen = new std::set<MatrixPair>;
     SplitMix64 random(kMatrixSeed);
     std::vector<std::optional<size_t>> families = {std::nullopt};
-    families.insert(families.end(), kMixed.begin(), kMixed.end());
+    families.insert(families.end(), kLater.begin(), kLater.end());
     for (const std::optional<size_t> family : families) {
       for (int i = 0; i < 10'000; ++i) {
         each_pair(random_levels(random, family), [&](const MatrixPair& pair) { seen->insert(pair); });
@@ -327,9 +330,9 @@ std::vector<Levels> matrix_levels(uint64_t seed) {
   Pairs open;
   std::vector<Levels> design;
   std::set<Levels> known;
-  while (design.size() < kRuns + kRunsOfEach * kMixed.size()) {
+  while (design.size() < kRuns + kRunsOfEach * kLater.size()) {
     std::optional<size_t> family;
-    if (design.size() >= kRuns) family = kMixed[(design.size() - kRuns) / kRunsOfEach];
+    if (design.size() >= kRuns) family = kLater[(design.size() - kRuns) / kRunsOfEach];
     Levels best = random_levels(random, family);
     for (size_t i = 1; i < kCandidates; ++i) {
       Levels candidate = random_levels(random, family);

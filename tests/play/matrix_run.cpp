@@ -71,8 +71,9 @@ Json config_of(const arch::Architecture& architecture) {
                  {"tie_word_embeddings", architecture.tie_word_embeddings}};
   if (const arch::Experts* experts = architecture.experts()) {
     config.update({{"moe_intermediate_size", layer.feed_forward.width},
-                   {"num_experts", experts->count},
-                   {"num_experts_per_tok", experts->per_token}});
+                   {experts->scores.sigmoid ? "n_routed_experts" : "num_experts", experts->count},
+                   {"num_experts_per_tok", experts->per_token},
+                   {"first_k_dense_replace", 0}});
   }
   if (layer.naming == arch::Naming::kLfm2) {
     config["block_auto_adjust_ff_dim"] = false;
@@ -95,6 +96,19 @@ Json config_of(const arch::Architecture& architecture) {
                      {"linear_key_head_dim", delta.key_dim},
                      {"linear_value_head_dim", delta.value_dim},
                      {"linear_conv_kernel_dim", delta.taps}});
+    }
+  }
+  if (architecture.family == "Gemma4ForCausalLM") {
+    const arch::Attention& last = architecture.layers.back().attention();
+    config.update({{"hidden_size_per_layer_input", 0}, {"sliding_window", 5}});
+    config["attention_k_eq_v"] = last.keys_are_values;
+    config["layer_types"] = Json::array();
+    for (const arch::LayerSpec& each : architecture.layers) {
+      const bool full =
+          each.attention().head_dim == last.head_dim && each.attention().key_value_heads == last.key_value_heads;
+      config["layer_types"].push_back(full ? "full_attention" : "sliding_attention");
+      config[full ? "global_head_dim" : "head_dim"] = each.attention().head_dim;
+      config[full ? "num_global_key_value_heads" : "num_key_value_heads"] = each.attention().key_value_heads;
     }
   }
   return config;

@@ -57,6 +57,16 @@ TEST(FolderFormat, IsReadAsOthersWriteIt) {
             format_of(Scheme::kFp8));
 }
 
+TEST(FolderFormat, OfMxfp4HasExpertsAlone) {
+  EXPECT_EQ(parse_quantization_config({{"quant_method", "mxfp4"}}, "config.json"), format_of(Scheme::kMxfp4));
+  EXPECT_TRUE(asks_for_mxfp4({{"quant_method", "mxfp4"}}));
+  EXPECT_FALSE(asks_for_mxfp4({{"quant_method", "gptq"}}));
+  EXPECT_FALSE(asks_for_mxfp4("mxfp4"));
+  EXPECT_THAT(refusal(changed(Scheme::kMxfp4, "/modules_to_not_convert", {"model.layers.3.mlp.experts"})),
+              HasSubstr("is left out"));
+  EXPECT_THAT(refusal(changed(Scheme::kMxfp4, "/modules_to_not_convert", "lm_head")), HasSubstr("expected a list"));
+}
+
 TEST(FolderFormat, IsRefusedWhereItIsUnknown) {
   EXPECT_THAT(refusal("gptq"), HasSubstr("expected an object"));
   EXPECT_THAT(refusal(Json::object()), HasSubstr("quant_method: is missing"));

@@ -41,8 +41,7 @@ struct Matrix {
       scale_codes.push_back(byte());
     }
     for (int64_t i = 0; i < layout.outer_scales; ++i) outer.push_back(number());
-    const bool doubly = layout.outer_scales > 0;
-    const void* of_blocks = doubly ? static_cast<const void*>(scale_codes.data()) : scales.data();
+    const void* of_blocks = has_byte_scales(scheme) ? static_cast<const void*>(scale_codes.data()) : scales.data();
     bytes = {scheme, kRows, kColumns, codes.data(), static_cast<const std::byte*>(of_blocks), outer.data()};
   }
 };
@@ -58,7 +57,7 @@ TEST_P(Stored, IsReadBackAsItWas) {
   const StoredMatrix stored = find_matrix(folder, format_of(GetParam()), kName, kRows, kColumns);
   EXPECT_EQ(std::memcmp(stored.codes, matrix.codes.data(), matrix.codes.size()), 0);
   EXPECT_EQ(stored.tensors.size(), folder.names().size());
-  if (GetParam() == Scheme::kNf4DoubleQuant) {
+  if (has_byte_scales(GetParam())) {
     EXPECT_EQ(stored.scale_codes, matrix.scale_codes);
     EXPECT_EQ(stored.outer_scales, matrix.outer);
   } else {
@@ -220,7 +219,44 @@ TEST_F(Refused, PackedMatricesOfAnotherShape) {
   EXPECT_THAT(error, HasSubstr("says [6, 127], but config.json makes it [6, 128]"));
 }
 
+TEST_F(Refused, ExponentsWhoseValuesAreNotFinite) {
+  for (const uint8_t exponent : {uint8_t{252}, uint8_t{253}, uint8_t{255}}) {
+    const std::string error = with(Scheme::kMxfp4, "_scales", [&](TensorSource& tensor) {
+      std::vector<uint8_t> exponents(static_cast<size_t>(layout_of(Scheme::kMxfp4, kRows, kColumns).scales), 127);
+      exponents[5] = exponent;
+      tensor = tensor_of(tensor.name, DType::kU8, tensor.shape, exponents);
+    });
+    EXPECT_EQ(error.empty(), exponent == 252) << error;
+    if (exponent > 252) {
+      EXPECT_THAT(error, HasSubstr("holds the exponent " + std::to_string(exponent)));
+    }
+  }
+}
+
+TEST_F(Refused, BlocksOfAnotherShape) {
+  const std::string error = with(Scheme::kMxfp4, "_blocks", [](TensorSource& tensor) {
+    tensor = tensor_of(tensor.name, DType::kU8, {1, kRows, kColumns / 2}, std::vector<uint8_t>(kRows * kColumns / 2));
+  });
+  EXPECT_THAT(
+      error,
+      HasSubstr("is [1, 6, 64], but model.layers.0.mlp.up_proj.weight [6, 128] in MXFP4 makes it [1, 6, 4, 16]"));
+}
+
 // ---- what other writers do.
+
+// The rows of one expert below those of another.
+TEST(StoredMatrix, MayBeOfSeveralExperts) {
+  const ScratchModel model;
+  Matrix matrix(Scheme::kMxfp4);
+  matrix.bytes.matrices = 3;
+  const weights::ModelFolder folder = model.open(sources_of_matrix("m.experts.down_proj", matrix.bytes, DType::kBF16));
+  EXPECT_EQ(folder.find("m.experts.down_proj_blocks")->info->shape, (std::vector<int64_t>{3, 2, 4, 16}));
+  EXPECT_EQ(folder.find("m.experts.down_proj_scales")->info->shape, (std::vector<int64_t>{3, 2, 4}));
+  const FolderFormat format = format_of(Scheme::kMxfp4);
+  const StoredMatrix stored = find_matrix(folder, format, "m.experts.down_proj", kRows, kColumns, 3);
+  EXPECT_EQ(std::memcmp(stored.codes, matrix.codes.data(), matrix.codes.size()), 0);
+  EXPECT_THROW(find_matrix(folder, format, "m.experts.down_proj", kRows, kColumns, 2), Error);
+}
 
 TEST(StoredMatrix, TakesScalesIn16BitsAndOneForAllRows) {
   const ScratchModel model;

@@ -47,7 +47,7 @@ void draw_files(Draft& draft) {
   run.model = draw_model(dice);
   run.whole = !in_whole(run.model).is_null() && dice.chance(0.4);
   const int64_t vocabulary = run.model["vocab_size"].get<int64_t>();
-  if (dice.chance(0.55)) {
+  if (draft.stored_in_codes() || dice.chance(0.55)) {
     run.weights = run.model["dtype"].get<std::string>();
     run.shards = dice.chance(0.2) ? 2 : 1;
     const bool may_int4 = draft.fits_int4() || draft.rarely();

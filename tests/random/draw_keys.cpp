@@ -184,10 +184,10 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"output_dir", [](Draft&) { return Value("out"); }},
       {"random_init",
-       [](Draft& draft) { return flag(draft, draft.run.weights.empty() ? 1 : 0.05, draft.run.quantized.empty()); }},
+       [](Draft& draft) { return flag(draft, draft.run.weights.empty() ? 1 : 0.05, !draft.stored_in_codes()); }},
       {"method",
        [](Draft& draft) {
-         if (!draft.run.quantized.empty()) return Value("lora");
+         if (draft.stored_in_codes()) return Value("lora");
          return maybe(draft, 0.55, {"lora", "lora", "lora", "lora", "full"});
        }},
       {"objective", draw_objective},

@@ -26,13 +26,18 @@ struct Draft {
   bool lora() const { return is("method", "lora"); }
   bool dpo() const { return is("objective", "dpo"); }
   bool prefers() const { return dpo() || is("objective", "simpo"); }
-  bool is_granite() const { return run.model.value("model_type", "") == "granitemoe"; }
+  // Of which PEFT knows parameters alone.
+  bool has_stacked_experts() const {
+    const std::string type = run.model.value("model_type", "");
+    return type == "granitemoe" || type == "gpt_oss";
+  }
   bool has_experts() const { return run.model.contains("num_experts_per_tok"); }
   bool encodes() const { return run.encodes(); }
   bool on_gpu() const { return !run.gpu.empty(); }
+  // Its folder has codes, which `quantize` makes or experts have from the start.
+  bool stored_in_codes() const { return !run.quantized.empty() || run.model.contains("quantization_config"); }
   bool quantized() const {
-    return is("load_in_8bit", "true") || is("load_in_4bit", "true") || is("load_in_fp8", "true") ||
-           !run.quantized.empty();
+    return is("load_in_8bit", "true") || is("load_in_4bit", "true") || is("load_in_fp8", "true") || stored_in_codes();
   }
   bool adamw() const { return run.value("optim").starts_with("adamw"); }
   bool evaluates() const { return !is("eval_strategy", "no"); }

@@ -60,23 +60,61 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   }
 }
 
+// What the gate is clamped to, and experts in MXFP4, as published folders have them.
+void draw_gpt_oss(Json& model, Dice& dice) {
+  if (dice.chance(0.5)) model["swiglu_limit"] = dice.one_of<double>({0.01, 1.5, 7});
+  if (dice.chance(0.3)) model["swiglu_alpha"] = dice.one_of<double>({0, 1, 1.702});
+  if (!dice.chance(0.35)) return;
+  if (!model.contains("head_dim")) model["head_dim"] = 16;  // of another width than the one below
+  model["hidden_size"] = 32 * dice.between(1, 6);
+  model["intermediate_size"] = 32 * dice.between(1, 5);
+  model["quantization_config"] = {{"quant_method", "mxfp4"}};
+}
+
+// In up to three groups, with a part of one expert's width or more beside them.
+void draw_sigmoids(Json& model, Dice& dice) {
+  for (const char* key : {"num_experts", "norm_topk_prob", "output_router_logits"}) model.erase(key);
+  const int64_t groups = dice.one_of<int64_t>({1, 1, 2, 3}), of_group = dice.between(2, 4),
+                open = dice.between(1, groups);
+  model["n_group"] = groups;
+  model["topk_group"] = open;
+  model["n_routed_experts"] = groups * of_group;
+  model["num_experts_per_tok"] = dice.between(1, std::min<int64_t>(open * of_group, 4));
+  model["n_shared_experts"] = dice.between(1, 2);
+  model["moe_intermediate_size"] = dice.between(8, 96);
+  model["first_k_dense_replace"] = dice.between(0, 1);
+  if (dice.chance(0.5)) model["norm_topk_prob"] = dice.chance(0.5);
+  if (dice.chance(0.5)) model["routed_scaling_factor"] = 2.5;
+  model["use_qk_norm"] = dice.chance(0.5);
+}
+
 // Odd counts, all of them chosen or one; what routers add to the loss.
 void draw_experts(Json& model, const arch::Family& family, Dice& dice) {
   if (family.experts == arch::ExpertKeys::kNone) return;
   const int64_t count = dice.between(1, 9);
+  const bool gpt_oss = family.experts == arch::ExpertKeys::kGptOss;
   const bool always_normalised =
-      family.experts == arch::ExpertKeys::kMixtral || family.experts == arch::ExpertKeys::kGraniteMoe;
+      gpt_oss || family.experts == arch::ExpertKeys::kMixtral || family.experts == arch::ExpertKeys::kGraniteMoe;
   model[always_normalised ? "num_local_experts" : "num_experts"] = count;
   model["num_experts_per_tok"] = dice.between(1, std::min<int64_t>(count, 4));
   if (!always_normalised) model["norm_topk_prob"] = dice.chance(0.5);
   model["output_router_logits"] = dice.chance(0.4);
-  if (family.experts == arch::ExpertKeys::kQwen3Moe) {
+  if (family.experts == arch::ExpertKeys::kGlm4Moe) return draw_sigmoids(model, dice);
+  const bool next = family.experts == arch::ExpertKeys::kQwen3Next;
+  const bool shares =
+      next || family.experts == arch::ExpertKeys::kQwen2Moe || family.experts == arch::ExpertKeys::kQwen35Moe;
+  if (shares) model["shared_expert_intermediate_size"] = dice.between(8, 96);
+  if (family.experts == arch::ExpertKeys::kQwen35Moe) {
+    model["moe_intermediate_size"] = dice.between(8, 96);
+    model.erase("intermediate_size");
+  } else if (next || family.experts == arch::ExpertKeys::kQwen3Moe || family.experts == arch::ExpertKeys::kQwen2Moe) {
     model["moe_intermediate_size"] = dice.between(8, 96);
     model["decoder_sparse_step"] = dice.one_of<int64_t>({1, 1, 2});
     if (dice.chance(0.3)) model["mlp_only_layers"] = {dice.between(0, 3)};
   } else {
     model["intermediate_size"] = dice.between(8, 160);
   }
+  if (gpt_oss) draw_gpt_oss(model, dice);
 }
 
 // As T5 has it: two stacks, heads whose sum need not be the width, distances in the place of positions.
@@ -167,6 +205,28 @@ void draw_qwen35(Json& model, Dice& dice) {
   model["linear_conv_kernel_dim"] = dice.one_of<int64_t>({1, 2, 4, 4, 4, 9});
 }
 
+// Of the layers that see everything, heads of another size, whose keys may be its values.
+void draw_gemma4(Json& model, Dice& dice) {
+  const auto layers = model["num_hidden_layers"].get<int64_t>(), heads = model["num_attention_heads"].get<int64_t>();
+  const bool groups = model["hidden_size"].get<int64_t>() % 32 == 0;  // as INT4 has them
+  Json types = Json::array();
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    types.push_back(dice.chance(0.5) ? "full_attention" : "sliding_attention");
+  }
+  if (dice.chance(0.8)) model["layer_types"] = types;
+  model["global_head_dim"] = groups ? 32 : dice.one_of<int64_t>({2, 6, 16, 40, 64, 512});
+  model["attention_k_eq_v"] = dice.chance(0.6);
+  if (dice.chance(0.7)) model["num_global_key_value_heads"] = dice.one_of<int64_t>({1, heads});
+  model["hidden_size_per_layer_input"] = 0;
+  model["sliding_window"] = dice.one_of<int64_t>({1, 7, 16, 17, 64, 90, 256});
+  model["final_logit_softcapping"] = dice.one_of<Json>({nullptr, 5.0, 30.0});
+  const Json full = {{"rope_type", "proportional"},
+                     {"rope_theta", 1e6},
+                     {"partial_rotary_factor", dice.one_of<double>({0.25, 0.5, 1})}};
+  const Json sliding = {{"rope_type", "default"}, {"rope_theta", 10000.0}};
+  if (dice.chance(0.7)) model["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", sliding}};
+}
+
 // How positions are stretched, and how many numbers of a head they turn.
 void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
@@ -233,9 +293,10 @@ Json draw_model(Dice& dice) {
   if (family.keys == arch::Keys::kLfm2) draw_lfm2(model, dice);
   if (family.keys == arch::Keys::kGraniteHybrid) draw_granite_hybrid(model);
   if (family.keys == arch::Keys::kQwen35) draw_qwen35(model, dice);
-  draw_window(model, family, dice);
+  const bool gemma4 = family.keys == arch::Keys::kGemma4;
+  gemma4 ? draw_gemma4(model, dice) : draw_window(model, family, dice);
   draw_experts(model, family, dice);
-  draw_positions(model, family, dice);
+  if (!gemma4) draw_positions(model, family, dice);
   draw_scales(model, family, dice);
   model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});
   model["bos_token_id"] = model["pad_token_id"] = nullptr;
@@ -249,11 +310,13 @@ Json in_whole(const Json& model) {
   };
   constexpr Whole kWholes[] = {
       {"Gemma3ForCausalLM", "gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", false},
+      {"Gemma4ForCausalLM", "gemma4", "Gemma4ForConditionalGeneration", "gemma4_text", false},
       {"MistralForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "mistral", false},
       {"Ministral3ForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "ministral3", false},
       {"Qwen2ForCausalLM", "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "", true},
       {"Qwen3ForCausalLM", "qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", false},
-      {"Qwen3_5ForCausalLM", "qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", false}};
+      {"Qwen3_5ForCausalLM", "qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", false},
+      {"Qwen3_5MoeForCausalLM", "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", false}};
   const auto* whole = std::find_if(std::begin(kWholes), std::end(kWholes),
                                    [&](const Whole& row) { return model["architectures"][0] == row.family; });
   if (whole == std::end(kWholes)) return nullptr;

@@ -38,7 +38,7 @@ Value draw_expert_targets(Draft& draft) {
   const bool drops = !draft.is("lora_dropout", "0") && !draft.rarely();
   if (!drops && draft.dice.chance(0.3)) return "all-linear";
   Words some = some_of({"q_proj", "k_proj", "v_proj", "o_proj"}, 0.4, draft.dice);
-  if (draft.is_granite()) return some.empty() ? std::nullopt : Value(list_of(some));
+  if (draft.has_stacked_experts()) return some.empty() ? std::nullopt : Value(list_of(some));
   if (!drops && draft.dice.chance(0.4)) some.insert(some.end(), {"gate_proj", "up_proj"});
   if (!drops && draft.dice.chance(0.3)) some.emplace_back("down_proj");
   return some.empty() ? std::nullopt : Value(list_of(some));
@@ -49,9 +49,9 @@ Value draw_expert_targets(Draft& draft) {
 Value draw_target_parameters(Draft& draft) {
   if (!draft.lora() || (!draft.has_experts() && !draft.rarely())) return std::nullopt;
   if (draft.dice.chance(0.6) || (!draft.is("lora_dropout", "0") && !draft.rarely())) return std::nullopt;
-  const Words some =
-      some_of({"experts.gate_up_proj", "experts.down_proj", draft.is_granite() ? "router.weight" : "gate.weight"}, 0.5,
-              draft.dice);
+  const Words some = some_of(
+      {"experts.gate_up_proj", "experts.down_proj", draft.has_stacked_experts() ? "router.weight" : "gate.weight"}, 0.5,
+      draft.dice);
   return some.empty() ? std::nullopt : Value(list_of(some));
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arch/architecture.h"
@@ -12,16 +13,22 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/json_value.h"
+#include "quant/folder_tensors.h"
 #include "weights/safetensors.h"
 
 namespace fathom::random {
 
-// Numbers of either sign and of magnitudes about 2^-6; ones for norms. dice: below(bound) draws from 0 to bound - 1.
+// Numbers of either sign and of magnitudes about 2^-6, or codes and exponents of such; ones for norms. dice:
+// below(bound) draws from 0 to bound - 1.
 inline std::string random_bytes(const arch::ParameterSpec& spec, DType type, auto& dice) {
-  const bool ones = spec.name.ends_with("norm.weight");
+  const bool ones = spec.name.ends_with("norm.weight"), exponents = spec.name.ends_with("_scales");
   std::string bytes;
   for (int64_t i = 0; i < spec.elements(); ++i) {
     const uint64_t bits = dice.below(uint64_t{1} << 32);
+    if (type == DType::kU8) {
+      bytes.push_back(static_cast<char>(exponents ? 117 + bits % 5 : bits & 0xff));
+      continue;
+    }
     if (type == DType::kF32) {
       const float value = ones ? 1.0F : (static_cast<float>(bits & 0xffff) / 65536.0F - 0.5F) / 16.0F;
       bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -39,6 +46,29 @@ inline std::string random_bytes(const arch::ParameterSpec& spec, DType type, aut
 // Folders of Qwen3.5 have these two in FP32 beside BF16 (vllm-project/vllm#51836).
 inline DType stored_type(const arch::ParameterSpec& spec, DType type) {
   return spec.role == arch::Role::kDecayRate || spec.role == arch::Role::kGateNorm ? DType::kF32 : type;
+}
+
+// What a folder has in the place of a parameter, by its names and shapes there and in its types.
+inline std::vector<std::pair<arch::ParameterSpec, DType>> stored_as(const arch::Architecture& architecture,
+                                                                    const arch::ParameterSpec& spec, DType type) {
+  std::vector<std::pair<arch::ParameterSpec, DType>> stored;
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape, DType as) {
+    stored.emplace_back(spec, as);
+    stored.back().first.name = name;
+    stored.back().first.shape = shape;
+  };
+  const auto& codes = architecture.quantized;
+  if (codes && spec.may_be_coded_in(codes->scheme)) {
+    for (const quant::StoredTensor& tensor :
+         quant::tensors_of_matrix(*codes, spec.name, spec.shape[0], spec.shape[1], spec.experts)) {
+      add(tensor.name, tensor.shape, tensor.dtype);
+    }
+    return stored;
+  }
+  for (const arch::StoredPart& part : arch::stored_parts(architecture, spec)) {
+    add(part.name, part.shape, stored_type(spec, type));
+  }
+  return stored;
 }
 
 // Of other parts than text, where folders that call their text part so have some.
@@ -63,35 +93,26 @@ inline void write_weights(const arch::Architecture& architecture, DType type, si
                           const std::filesystem::path& folder, auto& dice) {
   std::vector<std::vector<weights::TensorSource>> shards(count);
   std::vector<std::string> contents;  // of all tensors, which the sources point into
-  std::vector<arch::StoredPart> parts;
-  std::vector<const arch::ParameterSpec*> owners;
-  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(architecture);
-  for (const arch::ParameterSpec& spec : specs) {
-    for (arch::StoredPart& part : arch::stored_parts(architecture, spec)) {
-      parts.push_back(std::move(part));
-      owners.push_back(&spec);
-    }
+  std::vector<std::pair<arch::ParameterSpec, DType>> parts;
+  for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
+    for (auto& part : stored_as(architecture, spec, type)) parts.push_back(std::move(part));
   }
-  std::vector<arch::ParameterSpec> others;  // of the parts beside a text part
-  for (const std::string& name : names_beside(architecture)) others.push_back({name, {3, 5}});
-  for (const arch::ParameterSpec& spec : others) {
-    parts.push_back({spec.name, spec.shape});
-    owners.push_back(&spec);
+  for (const std::string& name : names_beside(architecture)) {
+    parts.emplace_back(arch::ParameterSpec{name, {3, 5}}, type);
   }
   contents.reserve(parts.size());
   Json map = Json::object();
   for (size_t i = 0; i < parts.size(); ++i) {
-    arch::ParameterSpec spec = *owners[i];
-    spec.shape = parts[i].shape;
-    const std::string& bytes = contents.emplace_back(random_bytes(spec, stored_type(spec, type), dice));
+    const auto& [spec, dtype] = parts[i];
+    const std::string& bytes = contents.emplace_back(random_bytes(spec, dtype, dice));
     const size_t shard = i * count / parts.size();
     weights::TensorSource source;
-    source.name = parts[i].name;
-    source.dtype = stored_type(spec, type);
-    source.shape = parts[i].shape;
+    source.name = spec.name;
+    source.dtype = dtype;
+    source.shape = spec.shape;
     source.data = reinterpret_cast<const std::byte*>(bytes.data());
     shards[shard].push_back(source);
-    map[parts[i].name] = shard_name(shard, count);
+    map[spec.name] = shard_name(shard, count);
   }
   for (size_t i = 0; i < count; ++i) weights::write_safetensors(folder / shard_name(i, count), shards[i]);
   if (count > 1) {

@@ -88,18 +88,20 @@ TEST_P(Golden, GivesPlacesThatNeverDescend) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    TokenizerJson, Golden,
-    ::testing::Values("gpt2", "llama3", "qwen2", "t5", "published/llama2", "published/phi3", "published/codellama",
-                      "published/mistral3", "published/gemma2", "published/gemma3", "published/olmoe",
-                      "published/granite3", "published/codet5", "published/command_r", "published/olmo2",
-                      "published/glm4", "published/cwm", "published/ministral", "published/ministral3",
-                      "published/qwen35", "published/compatible", "published/llama2_saved", "published/phi3_saved",
-                      "published/codellama_saved", "published/mistral3_saved", "published/gemma2_saved"),
-    [](const auto& name) {
-      const std::string folder = name.param;
-      return folder.substr(folder.find('/') + 1);
-    });
+INSTANTIATE_TEST_SUITE_P(TokenizerJson, Golden,
+                         ::testing::Values("gpt2", "llama3", "qwen2", "t5", "published/llama2", "published/phi3",
+                                           "published/codellama", "published/mistral3", "published/gemma2",
+                                           "published/gemma3", "published/olmoe", "published/granite3",
+                                           "published/codet5", "published/command_r", "published/olmo2",
+                                           "published/glm4", "published/cwm", "published/ministral",
+                                           "published/ministral3", "published/qwen35", "published/gpt_oss",
+                                           "published/compatible", "published/llama2_saved", "published/phi3_saved",
+                                           "published/codellama_saved", "published/mistral3_saved",
+                                           "published/gemma2_saved"),
+                         [](const auto& name) {
+                           const std::string folder = name.param;
+                           return folder.substr(folder.find('/') + 1);
+                         });
 
 }  // namespace
 }  // namespace fathom::tokenizer

@@ -51,8 +51,9 @@ inline data::Dataset random_dataset(const std::vector<int64_t>& lengths, int64_t
 }
 
 // A trainer on the CPU with freshly initialised weights.
-inline std::unique_ptr<Trainer> tiny_trainer(const config::RunConfig& config, int64_t capacity_tokens = 4096) {
-  auto trainer = std::make_unique<Trainer>(arch::resolve(config, tiny_architecture()), capacity_tokens,
+inline std::unique_ptr<Trainer> tiny_trainer(const config::RunConfig& config, int64_t capacity_tokens = 4096,
+                                             const arch::Architecture& architecture = tiny_architecture()) {
+  auto trainer = std::make_unique<Trainer>(arch::resolve(config, architecture), capacity_tokens,
                                            Placement{at::kCPU, &cpu_ledger(), nullptr});
   trainer->model().initialise(7);
   trainer->loaded();

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -47,6 +48,23 @@ double largest_relative_difference(const std::vector<at::Tensor>& a, const std::
     largest = std::max(largest, (a[i] - b[i]).norm().item<double>() / b[i].norm().item<double>());
   }
   return largest;
+}
+
+// What no run trains is a part of a whole model, without which its folder could not be read.
+TEST(Trainer, GivesConstantsBesideWeightsWhereItTrainsAll) {
+  arch::Architecture architecture = testing::tiny_architecture();
+  for (arch::LayerSpec& layer : architecture.layers) layer.scalar = true;
+  const auto gives_scalar = [&](const config::RunConfig& config) {
+    const auto trainer = tiny_trainer(config, 4096, architecture);
+    EXPECT_EQ(std::ssize(trainer->parameters()) == std::ssize(trainer->model().parameters()),
+              config.method == config::Method::kFull);
+    const auto given = trainer->parameters();
+    return std::ranges::any_of(given, [](const auto& each) { return each.first == "model.layers.1.layer_scalar"; });
+  };
+  config::RunConfig config = tiny_config();
+  EXPECT_TRUE(gives_scalar(config));
+  config.method = config::Method::kLora;
+  EXPECT_FALSE(gives_scalar(config));
 }
 
 TEST(Trainer, AccumulationEqualsOneLargeBatch) {

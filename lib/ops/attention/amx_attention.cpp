@@ -6,9 +6,12 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <numbers>
+#include <optional>
 
 #include "cpu/amx_heads.h"
 #include "ops/attention/attention_pairs.h"
+#include "ops/attention/sinks.h"
 #include "ops/linear/amx_threads.h"
 
 namespace fathom::ops {
@@ -111,7 +114,8 @@ void run_backward(const cpu::amx::Attention& attention, const Work& work, const 
 
 struct AmxAttention : torch::autograd::Function<AmxAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_in_THE, const at::Tensor& k_in_TKE,
-                            const at::Tensor& v_in_TKE, const std::vector<int64_t>& lengths) {
+                            const at::Tensor& v_in_TKE, const std::optional<at::Tensor>& sinks_H,
+                            const std::vector<int64_t>& lengths) {
     const at::Tensor q_THE = with_dense_heads(q_in_THE), k_TKE = with_dense_heads(k_in_TKE),
                      v_TKE = with_dense_heads(v_in_TKE);
     const AttentionPairs pairs(q_THE, lengths, 0, AttentionPairs::kForward);
@@ -123,7 +127,12 @@ struct AmxAttention : torch::autograd::Function<AmxAttention> {
 #ifdef FATHOM_AMX
     if (q_THE.is_cpu()) run_forward(attention_of(q_THE, k_TKE, v_TKE, out_THE, logsumexp_TH), work, memory);
 #endif
-    context->save_for_backward({q_THE, k_TKE, v_TKE, out_THE, logsumexp_TH});
+    if (sinks_H) {
+      logsumexp_TH.mul_(std::numbers::ln2);
+      add_sinks(out_THE, logsumexp_TH, *sinks_H);
+      logsumexp_TH.mul_(std::numbers::log2e);
+    }
+    context->save_for_backward({q_THE, k_TKE, v_TKE, out_THE, logsumexp_TH, sinks_H.value_or(at::Tensor())});
     context->saved_data["lengths"] = lengths;
     return out_THE;
   }
@@ -135,6 +144,10 @@ struct AmxAttention : torch::autograd::Function<AmxAttention> {
     const std::vector<int64_t> lengths = context->saved_data["lengths"].toIntVector();
     const AttentionPairs pairs(q_THE, lengths, 0, AttentionPairs::kBackward);
     const Work work(lengths, q_THE, k_TKE.size(1));
+    at::Tensor grad_sinks_H;
+    if (saved[5].defined() && context->needs_input_grad(3)) {
+      grad_sinks_H = gradient_of_sinks(grad_out_THE, out_THE, saved[4] * std::numbers::ln2, saved[5]);
+    }
     at::Tensor grad_q_THE = at::empty(q_THE.sizes(), q_THE.options());
     at::Tensor grad_k_TKE = at::empty(k_TKE.sizes(), k_TKE.options());
     at::Tensor grad_v_TKE = at::empty(v_TKE.sizes(), v_TKE.options());
@@ -150,7 +163,7 @@ struct AmxAttention : torch::autograd::Function<AmxAttention> {
       run_backward(attention, work, memory);
     }
 #endif
-    return {grad_q_THE, grad_k_TKE, grad_v_TKE, at::Tensor()};
+    return {grad_q_THE, grad_k_TKE, grad_v_TKE, grad_sinks_H, at::Tensor()};
   }
 };
 
@@ -166,8 +179,8 @@ bool has_amx_attention(at::Device device, at::ScalarType type) {
 }
 
 at::Tensor amx_attention(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
-                         const std::vector<int64_t>& document_lengths) {
-  return AmxAttention::apply(q_THE, k_TKE, v_TKE, document_lengths);
+                         const std::vector<int64_t>& document_lengths, const at::Tensor& sinks_H) {
+  return AmxAttention::apply(q_THE, k_TKE, v_TKE, sinks_argument(sinks_H), document_lengths);
 }
 
 }  // namespace fathom::ops

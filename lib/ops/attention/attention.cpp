@@ -61,21 +61,33 @@ std::vector<int64_t> lengths_of(const at::Tensor& q_BSHE, const Documents* docum
   return documents != nullptr ? documents->lengths : std::vector<int64_t>(q_BSHE.size(0), q_BSHE.size(1));
 }
 
-// Where documents or a window keep a query from what lies before it; on CUDA also where nothing does.
+// Where documents or a window keep a query from what lies before it, or sinks take a share of it; on CUDA also where
+// nothing does.
 at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
-                             footprint::AttentionKernel kernel, const Documents* documents, int64_t window) {
+                             footprint::AttentionKernel kernel, const Documents* documents, int64_t window,
+                             const at::Tensor& sinks_H) {
   if (kernel == footprint::AttentionKernel::kMath && documents == nullptr) {
-    return math_attention(q_BSHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2), window)
+    return math_attention(q_BSHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2), window, sinks_H)
         .transpose(1, 2);
   }
   if (kernel == footprint::AttentionKernel::kMemoryEfficient ||
       (q_BSHE.is_cuda() && kernel == footprint::AttentionKernel::kFlash)) {
-    return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window);
+    return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window, sinks_H);
   }
   const std::vector<int64_t> lengths = lengths_of(q_BSHE, documents);
   const auto attend_documents =
       kernel == footprint::AttentionKernel::kMath ? &document_math_attention : &flash_segments;
-  return attend_documents(q_BSHE.flatten(0, 1), k_BSKE.flatten(0, 1), v_BSKE.flatten(0, 1), lengths, window);
+  return attend_documents(q_BSHE.flatten(0, 1), k_BSKE.flatten(0, 1), v_BSKE.flatten(0, 1), lengths, window, sinks_H);
+}
+
+// What is added to scores of the last of so many positions where pairs do not see each other; undefined: nothing, as
+// the last one sees them all.
+at::Tensor mask_behind(int64_t length, int64_t positions, int64_t window, const at::TensorOptions& options) {
+  if (length == 1) return {};
+  at::Tensor seen = at::ones({length, positions}, options.dtype(at::kBool)).tril_(positions - length);
+  if (window > 0) seen.triu_(positions - length + 1 - window);
+  const at::Tensor mask = at::full({length, positions}, -std::numeric_limits<double>::infinity(), options);
+  return mask.masked_fill_(seen, 0);
 }
 
 // The last S of C positions, which the queries are of: query heads of one group become queries of its key head.
@@ -85,12 +97,7 @@ at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, con
   const int64_t key_heads = k_BKCE.size(1), repeats = heads / key_heads, positions = k_BKCE.size(2);
   const at::Tensor q_BKNE = q_BSHE.transpose(1, 2).reshape({rows, key_heads, repeats * length, size});
   std::optional<at::Tensor> mask_NC;
-  if (length > 1) {
-    at::Tensor seen = at::ones({length, positions}, q_BSHE.options().dtype(at::kBool)).tril_(positions - length);
-    if (window > 0) seen.triu_(positions - length + 1 - window);
-    const at::Tensor mask = at::full({length, positions}, -std::numeric_limits<double>::infinity(), q_BSHE.options());
-    mask_NC = mask.masked_fill_(seen, 0).repeat({repeats, 1});
-  }
+  if (length > 1) mask_NC = mask_behind(length, positions, window, q_BSHE.options()).repeat({repeats, 1});
   const at::Tensor out_BKNE = kernel == footprint::AttentionKernel::kMath
                                   ? std::get<0>(at::_scaled_dot_product_attention_math(q_BKNE, k_BKCE, v_BKCE, mask_NC))
                                   : at::scaled_dot_product_attention(q_BKNE, k_BKCE, v_BKCE, mask_NC);
@@ -100,10 +107,14 @@ at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, con
 }  // namespace
 
 footprint::AttentionKernel attention_kernel(config::Attention attention, at::Device device, at::ScalarType dtype,
-                                            int64_t head_size) {
+                                            int64_t head_size, bool sinks) {
   if (attention == config::Attention::kMath) return footprint::AttentionKernel::kMath;
   if (attention == config::Attention::kCudnn) {
     if (!device.is_cuda()) throw UsageError("attn_implementation: cudnn needs a GPU", "set attn_implementation: flash");
+    if (sinks) {
+      throw UsageError(std::string("attn_implementation: cudnn ") + footprint::kCudnnHasNoSinks,
+                       "set attn_implementation: flash");
+    }
     const auto bytes = static_cast<int64_t>(c10::elementSize(dtype));
     if (footprint::knows_cudnn(bytes, head_size)) return footprint::AttentionKernel::kCudnn;
     throw UsageError(std::string("attn_implementation: cudnn ") + footprint::kCudnnKnows,
@@ -122,38 +133,45 @@ footprint::AttentionKernel attention_kernel(config::Attention attention, at::Dev
 }
 
 at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE,
-                            footprint::AttentionKernel kernel, const Documents* documents, int64_t window) {
+                            footprint::AttentionKernel kernel, const Documents* documents, int64_t window,
+                            const at::Tensor& sinks_H) {
   const int64_t rows = queries_BSHE.size(0), length = queries_BSHE.size(1);
   if (window >= (documents != nullptr ? documents->longest : length)) window = 0;
   // LibTorch keeps rows of one token from cuDNN.
-  const bool is_flashs = documents != nullptr || window > 0 || length == 1;
+  const bool is_flashs = documents != nullptr || window > 0 || length == 1 || sinks_H.defined();
   if (kernel == footprint::AttentionKernel::kCudnn && is_flashs) kernel = footprint::AttentionKernel::kFlash;
   if (kernel == footprint::AttentionKernel::kFlash && window == 0 &&
       has_amx_attention(queries_BSHE.device(), queries_BSHE.scalar_type())) {
     return amx_attention(queries_BSHE.flatten(0, 1), keys_BSKE.flatten(0, 1), values_BSKE.flatten(0, 1),
-                         lengths_of(queries_BSHE, documents))
+                         lengths_of(queries_BSHE, documents), sinks_H)
         .view({rows, length, -1});
   }
-  if (documents == nullptr && window == 0 && kernel != footprint::AttentionKernel::kMemoryEfficient) {
+  const bool limited = documents != nullptr || window > 0 || sinks_H.defined();
+  if (!limited && kernel != footprint::AttentionKernel::kMemoryEfficient) {
     const at::Tensor out_BHSE =
         attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel);
     return joined_heads(out_BHSE.transpose(1, 2), rows, length);
   }
-  return joined_heads(limited_attention(queries_BSHE, keys_BSKE, values_BSKE, kernel, documents, window), rows, length);
+  return joined_heads(limited_attention(queries_BSHE, keys_BSKE, values_BSKE, kernel, documents, window, sinks_H), rows,
+                      length);
 }
 
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,
-                            footprint::AttentionKernel kernel, int64_t window) {
+                            footprint::AttentionKernel kernel, int64_t window, const at::Tensor& sinks_H) {
   const int64_t length = queries_BSHE.size(1), positions = keys_BKCE.size(2);
   if (kernel == footprint::AttentionKernel::kCudnn) kernel = footprint::AttentionKernel::kFlash;
   if (length == positions) {
     return causal_attention(queries_BSHE, keys_BKCE.transpose(1, 2), values_BKCE.transpose(1, 2), kernel, nullptr,
-                            window);
+                            window, sinks_H);
   }
   // What none of the queries sees is left out.
   const int64_t seen = window > 0 ? std::min(positions, window - 1 + length) : positions;
-  return attend_behind(queries_BSHE, keys_BKCE.narrow(2, positions - seen, seen),
-                       values_BKCE.narrow(2, positions - seen, seen), kernel, window);
+  const at::Tensor k_BKCE = keys_BKCE.narrow(2, positions - seen, seen),
+                   v_BKCE = values_BKCE.narrow(2, positions - seen, seen);
+  if (!sinks_H.defined()) return attend_behind(queries_BSHE, k_BKCE, v_BKCE, kernel, window);
+  const at::Tensor mask_SC = mask_behind(length, seen, window, queries_BSHE.options().dtype(at::kFloat));
+  const at::Tensor out_BHSE = masked_math_attention(queries_BSHE.transpose(1, 2), k_BKCE, v_BKCE, mask_SC, sinks_H);
+  return joined_heads(out_BHSE.transpose(1, 2), queries_BSHE.size(0), length);
 }
 
 }  // namespace fathom::ops

@@ -15,6 +15,7 @@
 #include "footprint/attention_segments.h"
 #include "ops/attention/attention_pairs.h"
 #include "ops/attention/math_attention.h"
+#include "ops/attention/sinks.h"
 
 namespace fathom::ops {
 namespace {
@@ -61,7 +62,8 @@ void add_to_keys(const at::Tensor& sum_TKE, const at::Tensor& made_KRSE, const f
 
 struct FlashSegments : torch::autograd::Function<FlashSegments> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_THE, const at::Tensor& k_TKE,
-                            const at::Tensor& v_TKE, const std::vector<int64_t>& lengths, int64_t window) {
+                            const at::Tensor& v_TKE, const std::optional<at::Tensor>& sinks_H,
+                            const std::vector<int64_t>& lengths, int64_t window) {
     const int64_t key_heads = k_TKE.size(1), repeats = q_THE.size(1) / key_heads;
     const AttentionPairs pairs(q_THE, lengths, window, AttentionPairs::kForward);
     const std::vector<footprint::AttentionSegment> segments = footprint::attention_segments(lengths, window);
@@ -79,7 +81,8 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
       rows_of_groups(out_THE, segment.first_query, segment.queries, key_heads).copy_(out);
       rows_of_groups(sums_TH, segment.first_query, segment.queries, key_heads).copy_(sums);
     }
-    context->save_for_backward({q_THE, k_TKE, v_TKE, out_THE, sums_TH});
+    if (sinks_H) add_sinks(out_THE, sums_TH, *sinks_H);
+    context->save_for_backward({q_THE, k_TKE, v_TKE, out_THE, sums_TH, sinks_H.value_or(at::Tensor())});
     context->saved_data["lengths"] = lengths;
     context->saved_data["window"] = window;
     return out_THE;
@@ -95,6 +98,10 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
     const std::vector<footprint::AttentionSegment> segments = footprint::attention_segments(lengths, window);
     const at::Tensor mask = window_mask(segments, window, q_THE.options());
     const bool overlap = mask.defined();
+    at::Tensor grad_sinks_H;
+    if (saved[5].defined() && context->needs_input_grad(3)) {
+      grad_sinks_H = gradient_of_sinks(gradients[0], saved[3], saved[4], saved[5]);
+    }
     at::Tensor grad_q_THE = at::empty_like(q_THE);
     // Sums of many blocks, rounded once.
     const auto empty_keys = [&] {
@@ -117,15 +124,15 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
       add_to_keys(grad_v_TKE, std::exchange(made_v, at::Tensor()), segment, overlap);
     }
     const auto rounded = [type = k_TKE.scalar_type()](at::Tensor& sum) { return std::exchange(sum, {}).to(type); };
-    return {grad_q_THE, rounded(grad_k_TKE), rounded(grad_v_TKE), {}, {}};
+    return {grad_q_THE, rounded(grad_k_TKE), rounded(grad_v_TKE), grad_sinks_H, {}, {}};
   }
 };
 
 }  // namespace
 
 at::Tensor flash_segments(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
-                          const std::vector<int64_t>& document_lengths, int64_t window) {
-  return FlashSegments::apply(q_THE, k_TKE, v_TKE, document_lengths, window);
+                          const std::vector<int64_t>& document_lengths, int64_t window, const at::Tensor& sinks_H) {
+  return FlashSegments::apply(q_THE, k_TKE, v_TKE, sinks_argument(sinks_H), document_lengths, window);
 }
 
 }  // namespace fathom::ops

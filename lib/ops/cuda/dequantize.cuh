@@ -62,9 +62,9 @@ struct Fp8Codes : Int8Codes {
   }
 };
 
-// NF4 has the first of a byte's codes in the high half, INT4 in the low one. What they stand for is looked up in shared
-// memory: 16 numbers lie in 16 banks, so that no threads of a warp wait for each other, as they would at a table of
-// bytes' pairs, or at constant memory with any two different codes.
+// NF4 has the first of a byte's codes in the high half, INT4 and MXFP4 in the low one. What they stand for is looked up
+// in shared memory: 16 numbers lie in 16 banks, so that no threads of a warp wait for each other, as they would at a
+// table of bytes' pairs, or at constant memory with any two different codes.
 template <bool kHighFirst>
 struct FourBitCodes {
   static constexpr int kPerByte = 2;
@@ -78,6 +78,7 @@ struct FourBitCodes {
     const int64_t block = (first + beyond) >> block_bits;
     if (matrix.dynamic_256 == nullptr) return static_cast<const float*>(matrix.scales)[block];
     const float number = matrix.dynamic_256[static_cast<const uint8_t*>(matrix.scales)[block]];
+    if (matrix.outer_scales == nullptr) return number;
     // A product and a sum, each rounded.
     return __fadd_rn(__fmul_rn(number, matrix.outer_scales[block / kScalesPerOuter]), *matrix.offset);
   }

@@ -14,16 +14,15 @@ namespace fathom::ops {
 
 // A quantized matrix on the device (ops/quantized/quantized_matrix.h), its values in row-major order.
 struct CodedMatrix {
-  enum class Kind { kInt8, kFp8, kNf4, kInt4 };
+  enum class Kind { kInt8, kFp8, kNf4, kInt4 };  // MXFP4 is a kInt4 of other tables
   Kind kind = Kind::kInt8;
   const void* codes = nullptr;
   int64_t values = 0;
   int64_t values_per_scale = 0;        // a row's; in 4 bits a block's, a power of two from 16 on
   const void* scales = nullptr;        // FP32; bytes where there is a dynamic_256
   const float* pairs_256x2 = nullptr;  // in 4 bits: what the two codes of each byte stand for
-  // With double quantization: what bytes of scales stand for, by what each kScalesPerOuter of them are multiplied, and
-  // what is added.
-  const float* dynamic_256 = nullptr;
+  const float* dynamic_256 = nullptr;  // what bytes of scales stand for
+  // With double quantization: by what each kScalesPerOuter of these are multiplied, and what is added.
   const float* outer_scales = nullptr;
   const float* offset = nullptr;
 };

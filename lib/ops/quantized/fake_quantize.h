@@ -15,8 +15,8 @@
 namespace fathom::ops {
 
 struct FakeQuantizer {
-  quant::Scheme scheme = quant::Scheme::kInt8;  // INT8 of rows, -127 to 127, or INT4 of groups, -8 to 7
-  at::Tensor log_steps_NG;                      // FP32; G = 1 where a row shares a step
+  quant::Scheme scheme = {};  // INT8 of rows, -127 to 127, or INT4 of groups, -8 to 7
+  at::Tensor log_steps_NG;    // FP32; G = 1 where a row shares a step
 };
 
 // The weight as its codes read back, computed in FP32 and rounded once to `dtype`; no gradient.

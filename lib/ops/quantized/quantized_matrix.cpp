@@ -20,6 +20,7 @@
 #include "quant/fp8.h"
 #include "quant/int4.h"
 #include "quant/int8.h"
+#include "quant/mxfp4.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
 
@@ -84,8 +85,19 @@ void quantize_all_scales_on_cpu(const QuantizedMatrix& matrix, const at::Tensor&
   });
 }
 
-// FP32 scales of a group of blocks that share an outer scale, in `buffer` or where they lie.
+// As mxfp4_exponent has them, of scales in FP32.
+void write_exponents(const at::Tensor& scales, const at::Tensor& exponents) {
+  const auto* from = scales.const_data_ptr<float>();
+  std::transform(from, from + scales.numel(), exponents.mutable_data_ptr<uint8_t>(), quant::mxfp4_exponent);
+}
+
+// FP32 scales of a group of blocks that share an outer scale, if there are such, in `buffer` or where they lie.
 const float* scales_of_group(const QuantizedMatrix& matrix, int64_t block, int64_t count, float* buffer) {
+  if (quant::is_mxfp4(matrix.scheme)) {
+    const auto* exponents = matrix.scales.const_data_ptr<uint8_t>() + block;
+    for (int64_t i = 0; i < count; ++i) buffer[i] = quant::kMxfp4Scales[exponents[i]];
+    return buffer;
+  }
   if (!matrix.outer_scales.defined()) return matrix.scales.const_data_ptr<float>() + block;
   const auto* outer = matrix.outer_scales.const_data_ptr<float>();
   quant::dequantize_scales(matrix.scales.const_data_ptr<uint8_t>() + block, outer[block / quant::kScaleBlock],
@@ -94,8 +106,8 @@ const float* scales_of_group(const QuantizedMatrix& matrix, int64_t block, int64
 }
 
 void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
-  constexpr int64_t kBlocks = cpu::kBlock / quant::kNf4Block;  // double quantization is NF4's
-  static_assert(quant::kScaleBlock % kBlocks == 0);
+  constexpr int64_t kBlocks = cpu::kBlock / quant::kMxfp4Block;  // of those that are not there in FP32
+  static_assert(quant::kScaleBlock % (cpu::kBlock / quant::kNf4Block) == 0 && quant::kNf4Block > quant::kMxfp4Block);
   const int64_t size = quant::block_of(matrix.scheme);
   const quant::CodesRow& kind = kind_of_codes(matrix);
   const auto* codes = matrix.codes.const_data_ptr<uint8_t>();
@@ -150,13 +162,17 @@ QuantTables make_quant_tables(Scheme scheme, at::Device device) {
     if (quant::is_int4(scheme)) {
       pairs.push_back(static_cast<float>(low) + quant::kSmallestInt4Code);
       pairs.push_back(static_cast<float>(high) + quant::kSmallestInt4Code);
+    } else if (quant::is_mxfp4(scheme)) {
+      pairs.push_back(quant::kMxfp4Values[low]);
+      pairs.push_back(quant::kMxfp4Values[high]);
     } else {
       pairs.push_back(quant::kNf4Values[high]);
       pairs.push_back(quant::kNf4Values[low]);
     }
   }
   tables.pairs_256x2 = table(pairs, {256, 2}, device);
-  if (quant::is_int4(scheme)) return tables;
+  if (quant::is_mxfp4(scheme)) tables.dynamic_256 = table(quant::kMxfp4Scales, {256}, device);
+  if (!quant::is_nf4(scheme)) return tables;
   tables.thresholds_15 = table(quant::kNf4Thresholds, {15}, device);
   if (!quant::has_double_scales(scheme)) return tables;
   tables.dynamic_256 = table(quant::kSignedDynamic.values, {256}, device);
@@ -178,7 +194,7 @@ QuantizedMatrix empty_quantized_matrix(Scheme scheme, int64_t rows, int64_t colu
   } else {
     matrix.codes = at::empty({layout.code_bytes}, options.dtype(at::kByte));
   }
-  matrix.scales = at::empty({layout.scales}, options.dtype(layout.outer_scales > 0 ? at::kByte : at::kFloat));
+  matrix.scales = at::empty({layout.scales}, options.dtype(quant::has_byte_scales(scheme) ? at::kByte : at::kFloat));
   if (layout.outer_scales > 0) matrix.outer_scales = at::empty({layout.outer_scales}, options.dtype(at::kFloat));
   return matrix;
 }
@@ -186,7 +202,10 @@ QuantizedMatrix empty_quantized_matrix(Scheme scheme, int64_t rows, int64_t colu
 void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t first, at::Tensor part_RD)>& fill) {
   const auto options = at::TensorOptions().device(matrix.codes.device()).dtype(at::kFloat);
   const bool on_cpu = matrix.codes.is_cpu(), computes = !matrix.codes.is_privateuseone();
-  const at::Tensor scales = matrix.outer_scales.defined() ? at::empty(matrix.scales.sizes(), options) : matrix.scales;
+  const bool mxfp4 = quant::is_mxfp4(matrix.scheme);
+  TORCH_CHECK(!mxfp4 || !matrix.codes.is_cuda(), "MXFP4 is made on a CPU alone");
+  const at::Tensor scales =
+      quant::has_byte_scales(matrix.scheme) ? at::empty(matrix.scales.sizes(), options) : matrix.scales;
   {
     const int64_t part_rows = footprint::quantized_part_rows(matrix.rows, matrix.columns, matrix.codes.is_cuda());
     const at::Tensor buffer = at::empty({part_rows, matrix.columns}, options);
@@ -200,6 +219,7 @@ void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t fi
       }
     }
   }
+  if (mxfp4 && on_cpu) write_exponents(scales, matrix.scales);
   if (!matrix.outer_scales.defined()) return;
   if (on_cpu) {
     quantize_all_scales_on_cpu(matrix, scales);
@@ -222,6 +242,7 @@ CodedMatrix coded(const QuantizedMatrix& matrix) {
       made.kind = CodedMatrix::Kind::kNf4;
       break;
     case quant::Codes::kInt4:
+    case quant::Codes::kMxfp4:  // which differ by their tables
       made.kind = CodedMatrix::Kind::kInt4;
       break;
   }
@@ -230,8 +251,8 @@ CodedMatrix coded(const QuantizedMatrix& matrix) {
   made.values_per_scale = quant::has_row_scales(matrix.scheme) ? matrix.columns : quant::block_of(matrix.scheme);
   made.scales = matrix.scales.const_data_ptr();
   made.pairs_256x2 = numbers_of(matrix.tables.pairs_256x2);
+  if (quant::has_byte_scales(matrix.scheme)) made.dynamic_256 = numbers_of(matrix.tables.dynamic_256);
   if (!matrix.outer_scales.defined()) return made;
-  made.dynamic_256 = numbers_of(matrix.tables.dynamic_256);
   made.outer_scales = numbers_of(matrix.outer_scales);
   made.offset = made.outer_scales + matrix.outer_scales.numel() - 1;
   return made;

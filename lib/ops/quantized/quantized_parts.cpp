@@ -115,13 +115,15 @@ class Lookup {
 class BlockScales {
  public:
   BlockScales(const QuantizedMatrix& matrix, int64_t most) : matrix_(matrix) {
-    if (matrix.outer_scales.defined()) lookup_.emplace(matrix.tables.dynamic_256, most, matrix.scales.options());
+    if (!quant::has_byte_scales(matrix.scheme)) return;
+    lookup_.emplace(matrix.tables.dynamic_256, most, matrix.scales.options());
   }
   // [first, first + count), until the next ones.
   at::Tensor of(int64_t first, int64_t count) {
     at::Tensor stored = part_of(matrix_.scales, first, count);
     if (!lookup_) return stored;
     const at::Tensor scales = lookup_->of(stored);
+    if (!matrix_.outer_scales.defined()) return scales;
     const int64_t outer = matrix_.outer_scales.size(0) - 1, begin = first / quant::kScaleBlock;
     scale_blocks(scales, quant::kScaleBlock, matrix_.outer_scales.narrow(0, begin, outer - begin));
     return scales.add_(matrix_.outer_scales.narrow(0, outer, 1));
@@ -151,6 +153,8 @@ void quantize_one(const QuantizedMatrix& matrix, const at::Tensor& scales, int64
       return quantize_nf4_blocks(matrix, scales, first, part_RD);
     case quant::Codes::kInt4:
       return quantize_int4_groups(matrix, scales, first, part_RD);
+    case quant::Codes::kMxfp4:  // ops::quantize refuses it
+      break;
   }
 }
 

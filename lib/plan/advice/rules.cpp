@@ -72,7 +72,7 @@ class Comparer {
         parameters_(divide_up(workload_.parameters, workload_.shares)),
         memory_(comparison.measured ? comparison.measured->memory : comparison.plan.dry_run),
         weights_(memory_.at_peak[Component::kWeights]),
-        lora_(workload_.trained_parameters < workload_.parameters),
+        lora_(!workload_.trains_all()),
         known_(memory_.peak > 0 && parameters_ > 0),
         in_16_bits_(known_ && each(weights_) < 3) {}
 

@@ -3,28 +3,38 @@
 
 #include "footprint/attention_output.h"
 #include "footprint/biased_attention.h"
+#include "plan/estimate/parameter_gradients.h"
 
 namespace fathom::plan {
 
-footprint::AttentionKernel kernel_of(const Target& target) {
+footprint::AttentionKernel kernel_of(const Target& target, int64_t head_size) {
   for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient,
                             footprint::AttentionKernel::kCudnn}) {
     if (target.attention_kernel.ends_with(footprint::kernel_name(kernel))) return kernel;
   }
-  return footprint::AttentionKernel::kFlash;
+  const bool beyond_flash = target.device == config::Device::kCuda && head_size > footprint::kLargestFlashHead;
+  return beyond_flash ? footprint::AttentionKernel::kMemoryEfficient : footprint::AttentionKernel::kFlash;
+}
+
+footprint::Tensors gradients_of_sinks(const LayerSubject& subject) {
+  if (!subject.spec.attention().sinks) return {};
+  return gradients_of(subject.rows, subject.spec.names().attention.sinks);
 }
 
 namespace {
 
 footprint::AttentionSizes attention_sizes(const LayerSubject& subject) {
   const arch::Attention& attention = subject.spec.attention();
-  footprint::AttentionSizes sizes = {kernel_of(subject.target), subject.batch.rows, subject.batch.document_lengths};
+  footprint::AttentionSizes sizes = {kernel_of(subject.target, attention.head_dim), subject.batch.rows,
+                                     subject.batch.document_lengths};
   sizes.packed = !sizes.lengths.empty();
   if (!sizes.packed) sizes.lengths.assign(static_cast<size_t>(subject.batch.rows), subject.batch.length);
   sizes.heads = attention.heads;
   sizes.key_heads = attention.key_value_heads;
   sizes.head_size = attention.head_dim;
   sizes.window = attention.window;
+  sizes.sinks = attention.sinks;
+  sizes.trains_sinks = !gradients_of_sinks(subject).empty();
   sizes.amx = subject.target.amx && !subject.step.cuda && sizes.kernel == footprint::AttentionKernel::kFlash &&
               subject.run.precision.computed == DType::kBF16;
   sizes.threads = subject.target.threads;

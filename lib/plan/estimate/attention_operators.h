@@ -6,8 +6,12 @@
 
 namespace fathom::plan {
 
-// The fused kernel, or the formula; of a model that trains by scores, the one of its evaluations.
-footprint::AttentionKernel kernel_of(const Target& target);
+// Of the layer's sinks, where it has some that are trained.
+footprint::Tensors gradients_of_sinks(const LayerSubject& subject);
+
+// The fused kernel for heads of this size, or the formula; of a model that trains by scores, the one of its
+// evaluations.
+footprint::AttentionKernel kernel_of(const Target& target, int64_t head_size);
 
 // differentiated: queries, keys or values need gradients. output_is_kept: by the projection behind it.
 footprint::Footprint kernel_attention(const LayerSubject& subject, bool differentiated, bool output_is_kept);

@@ -14,10 +14,14 @@ footprint::ExpertSizes expert_sizes(const arch::FeedForward& feed_forward, int64
   sizes.per_token = feed_forward.experts->per_token;
   sizes.width = width;
   sizes.inner = feed_forward.width;
+  sizes.biased = feed_forward.experts->biased;
+  sizes.scores = feed_forward.experts->scores;
+  sizes.clamped = feed_forward.experts->clamped.has_value();
   for (const ParameterRow* row : rows) {
     if (row->spec.role != arch::Role::kExperts) continue;
     footprint::StackSizes& stack = row->spec.name.ends_with(".down_proj") ? sizes.down : sizes.gate_up;
     stack = {row->trained, row->adapter_rank, row->codes, casts.have(*row)};
+    stack.trains_biases = stack.trained && sizes.biased;
   }
   return sizes;
 }
@@ -27,10 +31,11 @@ footprint::Tensors gradients_of_stack(const std::vector<const ParameterRow*>& ro
   footprint::Tensors gradients;
   std::string adapter;
   for (const ParameterRow* row : rows) {
-    const bool is_stack = row->spec.name.ends_with("." + module + which);
+    const std::string stack = "." + module + which;
+    const bool is_stack = row->spec.name.ends_with(stack), is_bias = row->spec.name.ends_with(stack + "_bias");
     if (is_stack) adapter = row->adapter;
     const bool of_adapter = !row->of_base() && !adapter.empty() && row->spec.name.starts_with(adapter + ".lora_");
-    if (row->trained && (is_stack || of_adapter)) gradients.push_back(gradient_of(*row));
+    if (row->trained && (is_stack || is_bias || of_adapter)) gradients.push_back(gradient_of(*row));
   }
   return gradients;
 }

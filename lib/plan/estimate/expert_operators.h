@@ -15,7 +15,7 @@ namespace fathom::plan {
 footprint::ExpertSizes expert_sizes(const arch::FeedForward& feed_forward, int64_t width,
                                     const std::vector<const arch::ParameterRow*>& rows, const arch::Casts& casts);
 
-// Of one of the two stacks, ".down_proj" of "mlp.experts", and of its adapter.
+// Of one of the two stacks, ".down_proj" of "mlp.experts", of its biases and of its adapter.
 footprint::Tensors gradients_of_stack(const std::vector<const arch::ParameterRow*>& rows, const std::string& module,
                                       const std::string& which);
 

@@ -50,7 +50,9 @@ class LayerOperators : LayerValues {
       const size_t before = operators_.size();
       take_step(step);
       for (size_t i = before; i < operators_.size(); ++i) add_what_is_there(operators_[i], step);
-      if (step.kind == StepKind::kAdd && number_ + 1 < program_.steps.size()) end_branch(step);
+      const bool another_follows =
+          number_ + 1 < program_.steps.size() && program_.steps[number_ + 1].branch != step.branch;
+      if (step.kind == StepKind::kAdd && another_follows) end_branch(step);
     }
     return std::move(operators_);
   }
@@ -69,7 +71,7 @@ class LayerOperators : LayerValues {
       case StepKind::kSplit:
         return push_simple(step, footprint::split_footprint(step_, numbers_of(step.reads.front())));
       case StepKind::kRowNorm:
-        return push_simple(step, footprint::row_norm_footprint(step_, numbers_of(step.makes.front()), step.groups));
+        return norm_rows(step);
       case StepKind::kRotateQueries:
       case StepKind::kRotateKeys:
         return push_simple(step, footprint::rotary_footprint(step_, numbers_of(step.makes.front())));
@@ -87,6 +89,11 @@ class LayerOperators : LayerValues {
         return activate(step);
       case StepKind::kExperts:
         return experts(step);
+      case StepKind::kAddShared:
+        part_ = "what is shared beside the experts";
+        return push_simple(step, step.reads.size() == 2
+                                     ? footprint::sum_footprint(step_, numbers_of(step.makes.front()))
+                                     : footprint::gated_rows_footprint(step_, numbers_of(step.makes.front())));
       case StepKind::kDrop:
       case StepKind::kDropInside:
         return drop(step, step.kind == StepKind::kDrop ? part_ : "dropout");
@@ -94,6 +101,8 @@ class LayerOperators : LayerValues {
         return push_simple(step, footprint::scale_footprint(step_, numbers_of(step.makes.front())));
       case StepKind::kAdd:
         return add(step);
+      case StepKind::kScaleStream:
+        return scale_stream(step);
     }
   }
 
@@ -108,6 +117,14 @@ class LayerOperators : LayerValues {
     if (!needs) keep_output_alone(operators_.back().footprint, x, "output of a norm");
     const int64_t sums = needs ? readers_.gradients(x) - 1 : 0;
     operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(wide(x));
+  }
+
+  void norm_rows(const Step& step) {
+    const size_t rows = step.reads.front();
+    footprint::Footprint its = footprint::row_norm_footprint(step_, numbers_of(rows), step.groups);
+    if (known(rows).is_kept) its.kept.erase(its.kept.begin());  // by another norm
+    push_simple(step, std::move(its));
+    known(rows).is_kept = known(step.makes.front()).needs_gradient;
   }
 
   // As it is, or cast; what rounds it keeps that, or where nobody asks for its gradient the rounded.
@@ -151,14 +168,16 @@ class LayerOperators : LayerValues {
 
   void attend(const Step& step) {
     const size_t made = step.makes.front();
-    known(made) = {any_needs_gradient(step), readers_.keep(made)};
-    const bool differentiated = known(made).needs_gradient, of_source = step.kind == StepKind::kAttendSource;
+    const bool of_source = step.kind == StepKind::kAttendSource;
+    Tensors of_sinks = of_source ? Tensors() : gradients_of_sinks(subject_);
+    known(made) = {any_needs_gradient(step) || !of_sinks.empty(), readers_.keep(made)};
+    const bool differentiated = known(made).needs_gradient;
     part_ = "attention";
     if (of_source || by_scores_) {
       const int64_t keys = of_source ? subject_.batch.source_length : step_.tokens / subject_.batch.rows;
       push(scores_attention(subject_, keys, /*by_distance=*/!of_source, differentiated));
     } else {
-      push(kernel_attention(subject_, differentiated, known(made).is_kept));
+      push(kernel_attention(subject_, differentiated, known(made).is_kept), std::move(of_sinks));
     }
     operators_.back().is_attention = true;
     part_ = of_source ? "cross-attention's output projection" : "attention's output projection";
@@ -236,7 +255,8 @@ class LayerOperators : LayerValues {
   // The sum takes the place of what is added, or of its cast.
   void add(const Step& step) {
     const size_t added = step.reads[0], stream = step.reads[1], sum = step.makes.front();
-    const bool is_product = made_by(added, StepKind::kLinear) || made_by(added, StepKind::kExperts);
+    const bool is_product =
+        made_by(added, StepKind::kLinear) || made_by(added, StepKind::kExperts) || made_by(added, StepKind::kAddShared);
     operators_.back().takes_stream_gradient = is_product && !step_.casts();
     const int64_t width = numbers_of(sum), cast = step_.casts() ? step_.stored_bytes : 0;
     push({{}, {{{"what is added to the residual stream", kLayer, step_.wide(width, step_.compute_bytes + cast)}}}, {}});
@@ -244,6 +264,13 @@ class LayerOperators : LayerValues {
     its.forward_work.bytes = its.backward_work.bytes =
         value_of(step_.wide(width, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + cast : 0)));
     known(sum).needs_gradient = known(added).needs_gradient || known(stream).needs_gradient;
+  }
+
+  // In place: its backward pass makes the gradient of the sum beside that of what the layer makes.
+  void scale_stream(const Step& step) {
+    part_ = "the layer's scalar";
+    push_simple(step, footprint::stream_scale_footprint(step_, numbers_of(step.makes.front())));
+    operators_.back().takes_stream_gradient = true;
   }
 
   // Where the stream that the branch read needs no gradient, that of the sum goes no further than its output.

@@ -48,7 +48,8 @@ class LayerValues {
     return !program_.is_given(value) && program_.steps[program_.values[value].made_by].kind == kind;
   }
   bool is_stream(size_t value) const {
-    return value == arch::LayerProgram::kStream || made_by(value, arch::StepKind::kAdd);
+    return value == arch::LayerProgram::kStream || made_by(value, arch::StepKind::kAdd) ||
+           made_by(value, arch::StepKind::kScaleStream);
   }
   bool is_stream_itself(size_t value) const {
     return made_by(value, arch::StepKind::kRead) && !step_.casts() && !rounds_;

@@ -38,8 +38,15 @@ const char* name_of_gradient(Role role) {
     case Role::kDecayRate:
     case Role::kDecayBias:
       return "gradients of decays";
+    case Role::kSink:
+      return "gradients of sinks";
+    case Role::kExpertBias:
+      return "gradients of biases of experts";
     case Role::kBias:
       return "gradients of biases";
+    case Role::kLayerScalar:
+    case Role::kCorrection:
+      break;
     case Role::kStepSizes:
       return "gradients of step sizes";
     case Role::kAdapterA:

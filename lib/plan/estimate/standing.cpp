@@ -23,7 +23,7 @@ using memory::Component;
 
 constexpr int64_t kRingSlots = 2;  // train::BatchRing
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
-constexpr const char* kCodes = "a code for each number, a scale for each row or 64 of them; lib/quant/layout.h";
+constexpr const char* kCodes = "a code for each number, a scale for each row or block of them; lib/quant/layout.h";
 constexpr const char* kParts = "a base is quantized a part at a time; lib/footprint/quantized_part_size.h";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
@@ -157,6 +157,7 @@ class Functionality {
     int64_t numbers = int64_t{2} * 256;
     if (quant::is_nf4(*scheme)) numbers += 15;
     if (quant::has_double_scales(*scheme)) numbers += 256 + 255;
+    if (quant::is_mxfp4(*scheme)) numbers += 256;
     add("tables of codes", "values of 4-bit codes and the borders between them; lib/ops/quantized/quantized_matrix.h",
         {{numbers, "numbers"}, {4, "bytes"}});
   }

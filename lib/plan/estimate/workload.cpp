@@ -114,6 +114,7 @@ Workload make_workload(const arch::Run& run, schedule::Schedule schedule) {
   workload.shares = config::shard_size(run.config);
   workload.parameters = run.parameters.count();
   workload.trained_parameters = run.parameters.trained_count();
+  workload.constants = run.parameters.constant_count();
   workload.base = run.settings.base_scheme;
   workload.quantized_parameters = run.parameters.coded_count();
   return workload;
