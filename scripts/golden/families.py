@@ -353,6 +353,27 @@ SHAPES = {
                     num_experts=4, num_experts_per_tok=2, moe_intermediate_size=13, shared_expert_intermediate_size=17,
                     mlp_only_layers=[1], norm_topk_prob=False,
                     rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.5})),
+    # Every layer has experts, and what their routers add is in the loss; adapters on all that was a linear layer.
+    "qwen3_next_adapted": dict(
+        family="qwen3_next", seed=3831, dtype=torch.float32, spread=0.4, batch=(1, 67), targets="all-linear", r=2, alpha=20,
+        config=dict(vocab_size=61, hidden_size=26, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=16, rms_norm_eps=1e-3, layer_types=["full_attention", "linear_attention"],
+                    tie_word_embeddings=True, linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=7,
+                    linear_value_head_dim=9, linear_conv_kernel_dim=3, num_experts=3, num_experts_per_tok=1, norm_topk_prob=False,
+                    moe_intermediate_size=11, shared_expert_intermediate_size=9, output_router_logits=True,
+                    router_aux_loss_coef=0.1,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.25})),
+    "qwen35_moe_adapted": dict(
+        family="qwen3_5_moe_text", seed=2432, dtype=torch.float32, spread=0.4, batch=(1, 67), r=2, alpha=20,
+        targets=["o_proj", "in_proj_z", "shared_expert_gate"],
+        target_parameters=["experts.gate_up_proj", "experts.down_proj"],
+        config=dict(vocab_size=61, hidden_size=26, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3,
+                    head_dim=16, rms_norm_eps=1e-3, layer_types=["full_attention", "linear_attention"],
+                    tie_word_embeddings=True, linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=7,
+                    linear_value_head_dim=9, linear_conv_kernel_dim=3, num_experts=3, num_experts_per_tok=3,
+                    moe_intermediate_size=11, shared_expert_intermediate_size=9, output_router_logits=True,
+                    router_aux_loss_coef=0.1,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.25})),
     "granite_moe_adapted": dict(
         family="granitemoe", seed=432, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["q_proj"], r=3, alpha=24,
         target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"],
