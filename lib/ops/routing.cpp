@@ -42,7 +42,7 @@ void close_groups(const at::Tensor& by_TN, const RouterScores& scores) {
 at::Tensor corrected(const Choice& choice) {
   const RouterScores& rule = choice.router.scores;
   if (!rule.corrected && rule.groups == 1) return choice.scores_TN;
-  const at::Tensor by_TN = rule.corrected ? choice.scores_TN + choice.corrections_N : choice.scores_TN.clone();
+  at::Tensor by_TN = rule.corrected ? choice.scores_TN + choice.corrections_N : choice.scores_TN.clone();
   if (rule.groups > 1) close_groups(by_TN, rule);
   return by_TN;
 }

@@ -52,7 +52,8 @@ at::Tensor gradient_of_sinks(const at::Tensor& grad_out_THE, const at::Tensor& o
     std::iota(queries.begin(), queries.end(), 0);
     return shares_TH.mul_(sums_TH).sum(queries).neg_().to(sinks_H.scalar_type());
   }
-  const at::Tensor grad_THE = grad_out_THE.contiguous(), grad_sinks_H = at::empty_like(sinks_H);
+  const at::Tensor grad_THE = grad_out_THE.contiguous();
+  at::Tensor grad_sinks_H = at::empty_like(sinks_H);
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::gradient_of_sinks", traffic(grad_THE, out_THE, logsumexp_TH, grad_sinks_H));
   if (!out_THE.is_cpu()) return grad_sinks_H;
   const int64_t heads = sinks_H.size(0), tokens = logsumexp_TH.numel() / heads;
