@@ -73,7 +73,8 @@ Json config_of(const arch::Architecture& architecture) {
     config.update({{"moe_intermediate_size", layer.feed_forward.width},
                    {experts->scores.sigmoid ? "n_routed_experts" : "num_experts", experts->count},
                    {"num_experts_per_tok", experts->per_token},
-                   {"first_k_dense_replace", 0}});
+                   {"first_k_dense_replace", 0},
+                   {"partial_rotary_factor", 1.0}});
   }
   if (layer.naming == arch::Naming::kLfm2) {
     config["block_auto_adjust_ff_dim"] = false;
