@@ -15,7 +15,8 @@
 namespace fathom::arch {
 
 // Keys that several kinds of config are read by.
-inline constexpr const char *kLayerTypes = "layer_types", *kTied = "tie_word_embeddings";
+inline constexpr const char *kLayerTypes = "layer_types", *kTied = "tie_word_embeddings",
+                            *kQuantization = "quantization_config";
 
 class ConfigJson {
  public:
@@ -49,7 +50,7 @@ class ConfigJson {
                                            "mlp_only_layers",
                                            "rope_parameters",
                                            "rope_scaling",
-                                           "quantization_config",
+                                           kQuantization,
                                            "add_cross_attention",
                                            "scale_attn_by_inverse_layer_idx"};
 

@@ -15,9 +15,9 @@
 #include "arch/read_lfm2.h"
 #include "arch/read_qwen35.h"
 #include "arch/read_rope.h"
+#include "arch/read_storage.h"
 #include "arch/read_t5.h"
 #include "arch/read_text_part.h"
-#include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json_value.h"
@@ -284,43 +284,6 @@ void read_token_ids(const ConfigJson& config, const Family& family, Architecture
   }
 }
 
-constexpr const char* kQuantization = "quantization_config";
-
-// Of experts whose rows are whole blocks.
-void check_mxfp4(const ConfigJson& config, const Architecture& architecture) {
-  const Experts* experts = architecture.experts();
-  if (experts == nullptr || experts->files != ExpertFiles::kTurned) {
-    config.refuse(kQuantization, "mxfp4 is known of gpt-oss's experts alone");
-  }
-  const int64_t block = quant::block_of(architecture.quantized->scheme);
-  for (const int64_t width : {architecture.hidden_size, architecture.layers.front().feed_forward.width}) {
-    if (width % block == 0) continue;
-    config.refuse(kQuantization, "mxfp4 has blocks of " + std::to_string(block) +
-                                     " numbers, which do not divide rows of " + std::to_string(width));
-  }
-}
-
-bool says_dtype(const ConfigJson& config) {
-  const Json* value = config.find(config.find("dtype") ? "dtype" : "torch_dtype");
-  return value != nullptr && *value != "auto";
-}
-
-DType read_dtype(const ConfigJson& config) {
-  const char* key = config.find("dtype") ? "dtype" : "torch_dtype";
-  const Json* value = config.find(key);
-  if (value == nullptr) return DType::kF32;
-  if (!value->is_string()) config.refuse(key, "expected the name of a type, got " + value->dump());
-  if (*value == "auto") return DType::kF32;
-  DType type = DType::kF32;
-  try {
-    type = dtype_from_name(value->get<std::string>());
-  } catch (const Error& error) {
-    config.refuse(key, error.what());
-  }
-  if (!is_floating(type)) config.refuse(key, value->dump() + " is not a floating-point type");
-  return type;
-}
-
 void read_decoder(const ConfigJson& config, const Family& family, Architecture& architecture) {
   refuse_other_models(config, family);
   check_activation(config, family);
@@ -377,20 +340,6 @@ void read_keys(const ConfigJson& config, const Json& json, std::string_view orig
   }
 }
 
-void read_quantization(const ConfigJson& config, const Json& quantization, std::string_view origin,
-                       const Family& family, Architecture& architecture) {
-  const bool mxfp4 = quant::asks_for_mxfp4(quantization) && family.keys == Keys::kGptOss;
-  const char* why = why_not_stored_in_codes(architecture);
-  if (!mxfp4 && why != nullptr) {
-    config.refuse(kQuantization, std::string(family.name) + " " + why + ", and is read in floating point alone",
-                  "name the folder before it was quantized, with load_in_4bit: true for a base of NF4");
-  }
-  architecture.quantized = quant::parse_quantization_config(quantization, origin);
-  if (architecture.quantized->library != quant::Library::kTransformers) return;
-  check_mxfp4(config, architecture);
-  if (!says_dtype(config)) architecture.dtype = DType::kBF16;  // in which OpenAI's folders have the rest
-}
-
 }  // namespace
 
 Architecture parse_architecture(const Json& json, std::string_view origin) {
@@ -404,10 +353,7 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
   Architecture architecture;
   architecture.family = family.name;
   read_keys(config, json, origin, family, architecture);
-  architecture.dtype = read_dtype(config);
-  if (const Json* quantization = config.asked("quantization_config")) {
-    read_quantization(config, *quantization, origin, family, architecture);
-  }
+  read_storage(config, origin, family, architecture);
   read_token_ids(config, family, architecture);
   // Every size in bytes must fit, with room for the optimizer's states.
   checked_multiply(parameter_count(architecture), 64, std::string(origin) + ": bytes of the parameters");

@@ -15,7 +15,7 @@
 namespace fathom::arch {
 namespace {
 
-constexpr const char *kTextConfig = "text_config", *kQuantization = "quantization_config";
+constexpr const char* kTextConfig = "text_config";
 
 // Tokens in whose place something else stands: a key, another name of it, and its default.
 struct Placeholder {

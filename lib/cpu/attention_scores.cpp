@@ -56,11 +56,6 @@ FATHOM_CLONES float raise(float* x, float shift, int64_t n) {
   return sum;
 }
 
-FATHOM_CLONES void multiply(const float* x, float scale, float* out, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * scale;
-}
-
 FATHOM_CLONES void leave_out(const float* x, const bool* left_out, float scale, float* out, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = left_out[i] ? 0.0f : x[i] * scale;

@@ -9,11 +9,6 @@
 namespace fathom::cpu {
 namespace {
 
-FATHOM_CLONES void scale_output(const float* x, float factor, float* out, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
-}
-
 // log(e^a + e^b).
 float log_of_sum(float a, float b) { return std::fmax(a, b) + std::log1p(std::exp(-std::fabs(a - b))); }
 
@@ -28,7 +23,7 @@ void add_sinks(Rows out, float* logsumexp, const SinkRows& rows, int64_t first, 
     const float factor = 1.0F / (1.0F + std::exp(sink - logsumexp[row]));
     const float* x = read(out, place, rows.size, buffer.data());
     float* to = target(out, place, buffer.data());
-    scale_output(x, factor, to, rows.size);
+    multiply(x, factor, to, rows.size);
     write(to, out, place, rows.size);
     logsumexp[row] = log_of_sum(logsumexp[row], sink);
   }

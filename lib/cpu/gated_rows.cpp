@@ -9,11 +9,6 @@
 namespace fathom::cpu {
 namespace {
 
-FATHOM_CLONES void multiply(const float* x, float factor, float* out, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
-}
-
 float sigmoid_of(Rows gates, int64_t row) {
   float buffer = 0;
   return 1.0F / (1.0F + exponential(-*read(gates, row, 1, &buffer)));

@@ -85,4 +85,9 @@ FATHOM_CLONES void accumulate(const float* x, float* sum, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
+FATHOM_CLONES void multiply(const float* x, float factor, float* out, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
+}
+
 }  // namespace fathom::cpu

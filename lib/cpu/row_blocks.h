@@ -23,8 +23,9 @@ const float* read(Rows rows, int64_t first, int64_t n, float* buffer);
 float* target(Rows rows, int64_t first, float* buffer);
 void write(const float* values, Rows rows, int64_t first, int64_t n);
 
-// Of n FP32 values: the sum of a * b, and sum += x.
+// Of n FP32 values: the sum of a * b, sum += x, and out = x * factor.
 float dot(const float* a, const float* b, int64_t n);
 void accumulate(const float* x, float* sum, int64_t n);
+void multiply(const float* x, float factor, float* out, int64_t n);
 
 }  // namespace fathom::cpu

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/cuda_kernels.h"
+#include "ops/given.h"
 #include "ops/partial_sums.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
@@ -133,8 +134,6 @@ struct Norm : torch::autograd::Function<Norm> {
     return grad_TD;
   }
 };
-
-std::optional<at::Tensor> given(const at::Tensor& x) { return x.defined() ? std::optional(x) : std::nullopt; }
 
 at::Tensor added_to(const at::Tensor& weight_D, const NormSettings& settings) {
   return settings.offset == 0 ? weight_D : weight_D.to(at::kFloat) + settings.offset;

@@ -12,6 +12,7 @@
 #include "cpu/amx_heads.h"
 #include "ops/attention/attention_pairs.h"
 #include "ops/attention/sinks.h"
+#include "ops/given.h"
 #include "ops/linear/amx_threads.h"
 
 namespace fathom::ops {
@@ -180,7 +181,7 @@ bool has_amx_attention(at::Device device, at::ScalarType type) {
 
 at::Tensor amx_attention(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
                          const std::vector<int64_t>& document_lengths, const at::Tensor& sinks_H) {
-  return AmxAttention::apply(q_THE, k_TKE, v_TKE, sinks_argument(sinks_H), document_lengths);
+  return AmxAttention::apply(q_THE, k_TKE, v_TKE, given(sinks_H), document_lengths);
 }
 
 }  // namespace fathom::ops

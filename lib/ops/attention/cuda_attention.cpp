@@ -12,6 +12,7 @@
 #include "base/rounding.h"
 #include "ops/attention/attention_pairs.h"
 #include "ops/attention/sinks.h"
+#include "ops/given.h"
 
 namespace fathom::ops {
 namespace {
@@ -185,7 +186,7 @@ at::Tensor cuda_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, co
   const at::Tensor q = prepare(q_BSHE), k = prepare(k_BSKE), v = prepare(v_BSKE);
   const std::optional<at::Tensor> offsets =
       documents != nullptr ? std::optional<at::Tensor>(documents->offsets) : std::nullopt;
-  const std::optional<at::Tensor> sinks = sinks_argument(sinks_H);
+  const std::optional<at::Tensor> sinks = given(sinks_H);
   at::Tensor out =
       flash ? Flash::apply(q, k, v, sinks, offsets, limits) : MemoryEfficient::apply(q, k, v, sinks, offsets, limits);
   if (out.dim() == 3) out = out.unsqueeze(0);

@@ -16,6 +16,7 @@
 #include "ops/attention/attention_pairs.h"
 #include "ops/attention/math_attention.h"
 #include "ops/attention/sinks.h"
+#include "ops/given.h"
 
 namespace fathom::ops {
 namespace {
@@ -132,7 +133,7 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
 
 at::Tensor flash_segments(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
                           const std::vector<int64_t>& document_lengths, int64_t window, const at::Tensor& sinks_H) {
-  return FlashSegments::apply(q_THE, k_TKE, v_TKE, sinks_argument(sinks_H), document_lengths, window);
+  return FlashSegments::apply(q_THE, k_TKE, v_TKE, given(sinks_H), document_lengths, window);
 }
 
 }  // namespace fathom::ops

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ops/attention/sinks.h"
+#include "ops/given.h"
 
 namespace fathom::ops {
 namespace {
@@ -188,16 +189,16 @@ at::Tensor math_attention(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, co
                           const at::Tensor& sinks_H) {
   const int64_t rows = q_BHSE.size(0), heads = q_BHSE.size(1), length = q_BHSE.size(2), size = q_BHSE.size(3);
   const int64_t key_heads = k_BKSE.size(1), groups = rows * key_heads;
-  const at::Tensor out_GNE = MathAttention::apply(
-      q_BHSE.reshape({groups, heads / key_heads * length, size}), k_BKSE.reshape({groups, length, size}),
-      v_BKSE.reshape({groups, length, size}), sinks_argument(sinks_H), window);
+  const at::Tensor out_GNE = MathAttention::apply(q_BHSE.reshape({groups, heads / key_heads * length, size}),
+                                                  k_BKSE.reshape({groups, length, size}),
+                                                  v_BKSE.reshape({groups, length, size}), given(sinks_H), window);
   return out_GNE.view({rows, heads, length, size});
 }
 
 at::Tensor document_math_attention(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
                                    const std::vector<int64_t>& document_lengths, int64_t window,
                                    const at::Tensor& sinks_H) {
-  return DocumentMathAttention::apply(q_THE, k_TKE, v_TKE, sinks_argument(sinks_H), document_lengths, window);
+  return DocumentMathAttention::apply(q_THE, k_TKE, v_TKE, given(sinks_H), document_lengths, window);
 }
 
 at::Tensor masked_math_attention(const at::Tensor& q_BHQE, const at::Tensor& k_BKCE, const at::Tensor& v_BKCE,
@@ -209,7 +210,7 @@ at::Tensor masked_math_attention(const at::Tensor& q_BHQE, const at::Tensor& k_B
   at::Tensor scores_GNC = at::bmm(q_GNE, k_GCE.transpose(1, 2)).to(at::kFloat).mul_(scale_of(q_GNE));
   if (mask_QC.defined()) scores_GNC.view({groups, -1, queries, keys}).add_(mask_QC);
   const at::Tensor p_GNC =
-      at::_softmax(with_sinks(std::move(scores_GNC), sinks_argument(sinks_H), heads / key_heads), -1, false);
+      at::_softmax(with_sinks(std::move(scores_GNC), given(sinks_H), heads / key_heads), -1, false);
   return at::bmm(of_keys(p_GNC, k_GCE).to(v_GCE.scalar_type()), v_GCE).view({rows, heads, queries, size});
 }
 

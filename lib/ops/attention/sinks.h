@@ -10,14 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
-
 namespace fathom::ops {
-
-// As autograd's functions take them, of whom undefined ones get no gradient.
-inline std::optional<at::Tensor> sinks_argument(const at::Tensor& sinks_H) {
-  return sinks_H.defined() ? std::optional(sinks_H) : std::nullopt;
-}
 
 // What a kernel made without sinks becomes what it is with them, in place: out_THE, with any dimensions before H, and
 // logsumexp_TH in FP32, a view.
