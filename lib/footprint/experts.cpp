@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "footprint/elementwise.h"
 #include "footprint/linear.h"
 #include "footprint/quantized_part_size.h"
 
@@ -202,7 +203,9 @@ Footprint expert_down_footprint(const StepSizes& step, const ExpertSizes& sizes)
   Tensors of_weight = {upstream, of_made, of_product, product};
   experts.add_gradient_of_b(of_weight, sizes.down, width);
   experts.add_cast(of_weight, sizes.down, width, inner);
-  Tensors of_gates = {upstream, of_product, experts.of_rows("gradients of gate and up of experts", inner, 2)};
+  // ATen's operators make one of the activation besides.
+  const int64_t of_silu = sizes.clamped || gate_by_kernel(step, Activation::kSilu) ? 0 : 1;
+  Tensors of_gates = {upstream, of_product, experts.of_rows("gradients of gate and up of experts", inner, 2 + of_silu)};
   if (sizes.clamped) {
     Tensors gated_again = {upstream, of_made, of_product, product};
     experts.add_clamped(gated_again, 2);
