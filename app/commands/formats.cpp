@@ -106,6 +106,7 @@ std::vector<StorageRow> storage() {
       row_of("NF4", Scheme::kNf4, "FP32, for a block of 64"),
       row_of("NF4 double", Scheme::kNf4DoubleQuant, "8 bits, and FP32 for 256 of them"),
       row_of("MXFP4", Scheme::kMxfp4, "8 bits, for a block of 32"),
+      row_of("FP8 blocks", Scheme::kFp8Block128, "FP32, for 128 values of a row"),
   };
 }
 

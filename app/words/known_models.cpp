@@ -39,6 +39,11 @@ constexpr std::array kOtherNames{std::pair{"tinyllama-1.1b-v1.0", "tinyllama-1.1
                                  std::pair{"c4ai-command-r-08-2024", "command-r-08-2024"},
                                  std::pair{"glm-4.6", "glm-4.5"},
                                  std::pair{"glm-4.7", "glm-4.5"},
+                                 std::pair{"deepseek-r1", "deepseek-v3"},
+                                 std::pair{"deepseek-r1-0528", "deepseek-v3"},
+                                 std::pair{"deepseek-v3-0324", "deepseek-v3"},
+                                 std::pair{"deepseek-v3.1", "deepseek-v3"},
+                                 std::pair{"mistral-small-4-119b-2603", "mistral-small-4"},
                                  std::pair{"qwen3-coder-next", "qwen3-next-80b-a3b"},
                                  std::pair{"flan-t5", "flan-t5-base"}};
 
@@ -60,15 +65,15 @@ std::string name_of_shape(const std::string& name) {
 
 // How the names of models begin that are of no family here, as plain_name writes them.
 constexpr std::array kOthers{
-    "qwen 3 vl 30 b", "qwen 3 vl 235 b", "qwen 3 omni",    "qwen 2.5 omni",  "gemma 3 ne",
-    "gemma 4 e",      "gemma 4 26 b",    "llama 4",        "llama 3.2 11 b", "llama 3.2 90 b",
-    "deepseekv 2",    "deepseekv 3",     "deepseekv 4",    "deepseekr 1",    "kimik 2",
-    "glm 4.5 v",      "glm 4.6 v",       "glm 4.7 flash",  "glm 5",          "minimaxm 1",
-    "minimaxm 2",     "phi 2",           "phi 3.5 moe",    "phi 3.5 vision", "phi 4 multimodal",
-    "granite 4.0 h",  "nemotronh",       "nvidianemotron", "falcon 7 b",     "falcon 40 b",
-    "falconh 1",      "lfm 2 8 b",       "lfm 2 24 b",     "lfm 2 vl",       "lfm 2.5 vl",
-    "ernie 4.5 21 b", "ernie 4.5 300 b", "ernie 4.5 vl",   "exaone 4.5",     "smolvlm",
-    "starcoder 2",    "pythia",          "modernbert",     "whisper"};
+    "qwen 3 vl 30 b", "qwen 3 vl 235 b", "qwen 3 omni",      "qwen 2.5 omni",  "gemma 3 ne",
+    "gemma 4 e",      "gemma 4 26 b",    "llama 4",          "llama 3.2 11 b", "llama 3.2 90 b",
+    "deepseekv 2",    "deepseekv 3.2",   "deepseekv 4",      "kimik 2",        "glm 4.5 v",
+    "glm 4.6 v",      "glm 5",           "minimaxm 1",       "minimaxm 2",     "phi 2",
+    "phi 3.5 moe",    "phi 3.5 vision",  "phi 4 multimodal", "granite 4.0 h",  "nemotronh",
+    "nvidianemotron", "falcon 7 b",      "falcon 40 b",      "falconh 1",      "lfm 2 8 b",
+    "lfm 2 24 b",     "lfm 2 vl",        "lfm 2.5 vl",       "ernie 4.5 21 b", "ernie 4.5 300 b",
+    "ernie 4.5 vl",   "exaone 4.5",      "smolvlm",          "starcoder 2",    "pythia",
+    "modernbert",     "whisper"};
 
 // The digits of a shape's name: of its size ("8" of llama-3.1-8b, empty where it tells none), and all before it.
 struct Digits {

@@ -72,7 +72,7 @@ std::string last_parts(const std::vector<std::string>& modules) {
   return list;
 }
 
-// PEFT's: queries and values, by what the family calls them.
+// PEFT's: queries and values, by what the family calls them. PEFT has none for what makes them of narrow rows.
 std::vector<std::string> default_targets(const std::vector<std::string>& modules) {
   const auto has = [&](const char* last) {
     return std::any_of(modules.begin(), modules.end(), [&](const auto& module) { return last_part(module) == last; });
@@ -80,6 +80,7 @@ std::vector<std::string> default_targets(const std::vector<std::string>& modules
   for (const char* fused : {"qkv_proj", "c_attn"}) {
     if (has(fused)) return {fused};
   }
+  if (has("kv_b_proj")) return {has("q_b_proj") ? "q_b_proj" : "q_proj", "kv_b_proj"};
   return has("q") ? std::vector<std::string>{"q", "v"} : std::vector<std::string>{"q_proj", "v_proj"};
 }
 

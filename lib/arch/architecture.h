@@ -24,6 +24,17 @@ enum class NormPlacement { kBefore, kAfter, kBoth };
 // What is normalised of queries and keys before they are rotated: each head by itself, or all heads of a token as one.
 enum class QueryKeyNorm { kNone, kEachHead, kAllHeads };
 
+// Keys and values of all heads are made of one narrow row of each token, queries of another, and positions turn a part
+// of each head that is behind the rest; one head of keys has that part for all (DeepSeek-AI 2024, arXiv 2405.04434).
+struct LatentHeads {
+  int64_t query_rank = 0;  // of the row that queries are made of; 0: they are made of the stream
+  int64_t rank = 0;        // of the row that keys and values are made of
+  int64_t turned = 0;      // numbers at the end of a head of queries and keys that are turned
+  int64_t value_dim = 0;   // of a head of values, head_dim at most
+  double norm_eps = 1e-6;  // of both rows, which are normalised
+  bool operator==(const LatentHeads&) const = default;
+};
+
 struct Attention {
   int64_t heads = 0;            // H
   int64_t key_value_heads = 0;  // K
@@ -40,10 +51,13 @@ struct Attention {
   bool keys_are_values = false;  // values are what k_proj makes, before keys are normalised and rotated: no v_proj
   bool output_gate = false;  // q_proj makes of each head its query, then a gate: its sigmoid times what the head made
   bool sinks = false;        // each head has a number that takes part in the softmax over its scores, without a value
-  std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
+  std::optional<Rotary> rotary = std::nullopt;       // unset: queries and keys are not turned
+  std::optional<LatentHeads> latent = std::nullopt;  // then K is H
 
   int64_t queries() const { return heads * head_dim; }         // H * E
   int64_t keys() const { return key_value_heads * head_dim; }  // K * E
+  // What attention makes of a token, for the output projection.
+  int64_t answers() const { return heads * (latent ? latent->value_dim : head_dim); }
   bool operator==(const Attention&) const = default;
 };
 

@@ -40,6 +40,7 @@ struct FamilyRotary {
   bool windows_alone = false;         // layers that see everything before them are not turned
   bool all_without_windows = false;   // but where sliding_window is null
   bool dynamic_by_alpha = false;      // "dynamic" is an NtkRope
+  bool corrects_scores = false;       // mscale_all_dim is YaRN's correction of attention, of whole heads
   bool proportional = false;          // a share of the pairs may be turned, by the rope_type of this name
 };
 
@@ -54,11 +55,14 @@ enum class ExpertKeys {
   kGraniteMoe,
   kGptOss,
   kGlm4Moe,
-  kQwen3Next
+  kQwen3Next,
+  kDeepseekV3,
+  kGlm4MoeLite,
+  kMistral4
 };
 
 // Whose names the keys of a config.json have. A row of T5's or GPT-2's says no more than how the family is called.
-enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid, kQwen35, kGemma4, kGptOss };
+enum class Keys { kLlama, kT5, kGpt2, kLfm2, kGraniteHybrid, kQwen35, kGemma4, kGptOss, kLatent };
 
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"
@@ -81,8 +85,9 @@ struct Family {
   Windows windows = Windows::kNone;
   ExpertKeys experts = ExpertKeys::kNone;
   FamilyRotary rotary = {};
-  bool multipliers = false;       // Granite's four keys
-  bool scales_embedding = false;  // by sqrt(hidden_size)
+  std::optional<LatentHeads> latent = std::nullopt;  // where the keys are absent; set by Keys::kLatent alone
+  bool multipliers = false;                          // Granite's four keys
+  bool scales_embedding = false;                     // by sqrt(hidden_size)
   Keys keys = Keys::kLlama;
   // Where the key is absent, what transformers' configuration class says.
   int64_t max_position_embeddings = 0;

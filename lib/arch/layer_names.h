@@ -27,6 +27,9 @@ struct AttentionNames {
   const char *query = nullptr, *key = nullptr, *value = nullptr, *output = nullptr;  // "self_attn.q_proj"
   const char *query_norm = nullptr, *key_norm = nullptr, *value_norm = nullptr;
   const char* sinks = nullptr;  // "self_attn.sinks", without a module of their own
+  // Of LatentHeads: what makes the narrow rows, normalises them, and makes heads of them.
+  const char *query_down = nullptr, *query_down_norm = nullptr, *query_up = nullptr;  // "self_attn.q_a_proj"
+  const char *latent = nullptr, *latent_norm = nullptr, *latent_up = nullptr;         // "self_attn.kv_a_proj_with_mqa"
 };
 
 struct ConvolutionNames {

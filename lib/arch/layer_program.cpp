@@ -44,6 +44,9 @@ class Builder {
     const size_t x = read(names);
     size_t queries = 0, keys = 0, values = 0;
     std::optional<size_t> gate;
+    if (its.latent) {
+      return finish_attention(StepKind::kAttend, names, latent_heads(x, its, *its.latent, names));
+    }
     if (its.fused) {
       const size_t all = linear(x, names.fused, its.queries() + 2 * its.keys(), its.input_bias);
       queries = value(its.queries()), keys = value(its.keys()), values = value(its.keys());
@@ -69,6 +72,32 @@ class Builder {
           {.kind = StepKind::kRowNorm, .module = names.value_norm, .weighed = false, .groups = its.key_value_heads});
     }
     finish_attention(StepKind::kAttend, names, {queries, keys, values}, gate);
+  }
+
+  // Queries, keys and values.
+  std::vector<size_t> latent_heads(size_t x, const Attention& its, const LatentHeads& latent,
+                                   const AttentionNames& names) {
+    const auto normed = [&](size_t row, const char* name) {
+      return made_of(row, {.kind = StepKind::kRowNorm, .module = name, .eps = latent.norm_eps});
+    };
+    const char* made_by = names.query;
+    size_t asked = x;
+    if (latent.query_rank > 0) {
+      asked = normed(linear(x, names.query_down, latent.query_rank, its.input_bias), names.query_down_norm);
+      made_by = names.query_up;
+    }
+    const size_t queries = linear(asked, made_by, its.queries(), /*bias=*/false);
+    const size_t both = linear(x, names.latent, latent.rank + latent.turned, its.input_bias);
+    const size_t row = value(latent.rank), turned = value(latent.turned);
+    split(both, {row, turned});
+    const int64_t still = its.head_dim - latent.turned;
+    const size_t heads =
+        linear(normed(row, names.latent_norm), names.latent_up, its.heads * (still + latent.value_dim), /*bias=*/false);
+    const size_t front = value(its.heads * still), values = value(its.answers());
+    split(heads, {front, values}, its.heads);
+    return {rotated(queries, StepKind::kRotateQueries, its.heads),
+            rotated(joined({front, turned}), StepKind::kRotateKeys, its.heads),
+            its.answers() < its.keys() ? joined({values}) : values};
   }
 
   void attend_to_source() {
@@ -137,6 +166,10 @@ class Builder {
           .makes = {attended},
           .module = names.module,
           .backward_module = names.module});
+    if (spec_.attention().answers() < spec_.attention().queries()) {
+      const size_t all = std::exchange(attended, value(spec_.attention().answers()));
+      split(all, {attended}, spec_.attention().heads);
+    }
     if (gate) {
       const size_t gated = value(spec_.attention().queries());
       push({.kind = StepKind::kActivate,
@@ -228,16 +261,22 @@ class Builder {
   }
 
   size_t normed_and_rotated(size_t heads, const char* norm, int64_t number, StepKind rotation) {
-    if (spec_.attention().norms_turned) return head_norm(rotated(heads, rotation), norm, number);
-    return rotated(head_norm(heads, norm, number), rotation);
+    if (spec_.attention().norms_turned) return head_norm(rotated(heads, rotation, number), norm, number);
+    return rotated(head_norm(heads, norm, number), rotation, number);
   }
   size_t head_norm(size_t heads, const char* name, int64_t number) {
     if (spec_.attention().query_key_norm == QueryKeyNorm::kNone) return heads;
     const bool each = spec_.attention().query_key_norm == QueryKeyNorm::kEachHead;
     return made_of(heads, {.kind = StepKind::kRowNorm, .module = name, .groups = each ? number : 1});
   }
-  size_t rotated(size_t heads, StepKind kind) {
-    return spec_.attention().rotary ? made_of(heads, {.kind = kind}) : heads;
+  size_t rotated(size_t heads, StepKind kind, int64_t number) {
+    return spec_.attention().rotary ? made_of(heads, {.kind = kind, .groups = number}) : heads;
+  }
+  // As wide as keys are.
+  size_t joined(std::vector<size_t> parts) {
+    const size_t made = value(spec_.attention().keys());
+    push({.kind = StepKind::kJoinHeads, .reads = std::move(parts), .makes = {made}, .groups = spec_.attention().heads});
+    return made;
   }
   size_t linear(size_t read, const char* name, int64_t width, bool bias, int64_t narrows = 1) {
     const size_t made = value(width, program_.values[read].of_source);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "arch/architecture.h"
@@ -15,6 +16,7 @@ enum class StepKind {
   kRead,           // the stream as it is, for the branch that reads it
   kLinear,         // a projection
   kSplit,          // a fused projection's columns: of each of `groups` parts of a row the `parts` of what it makes
+  kJoinHeads,      // makes heads of two parts, the second of which is one head's, for all; or of one, and zeros
   kRowNorm,        // of each of `groups` parts of a row by itself
   kRotateQueries,  // by their positions
   kRotateKeys,
@@ -37,8 +39,8 @@ enum class StepKind {
 // What reads the stream and adds to it.
 enum class Branch { kMixer, kSource, kFeedForward };
 
-// The first value that a step reads is what its weights multiply; only kAttend, kAttendSource, kDelta, kGatedNorm,
-// kActivate, kAddShared and kAdd read more.
+// The first value that a step reads is what its weights multiply; only kJoinHeads, kAttend, kAttendSource, kDelta,
+// kGatedNorm, kActivate, kAddShared and kAdd read more.
 struct Step {
   StepKind kind = StepKind::kLinear;
   Branch branch = Branch::kMixer;
@@ -52,7 +54,8 @@ struct Step {
   std::vector<size_t> sharing = {};
   bool bias = false;    // beside its weight
   bool weighed = true;  // a kRowNorm has a weight
-  int64_t groups = 1;   // of a kRowNorm, kGatedNorm or kSplit
+  int64_t groups = 1;   // of a kRowNorm, kGatedNorm, kSplit or kJoinHeads; the heads of a kRotateQueries or kRotateKeys
+  std::optional<double> eps = std::nullopt;  // of a kRowNorm; unset: Architecture::norm_eps
   // Of a kSplit: of each value that it makes, the widths of the parts of a group that lie one behind the other in it.
   std::vector<std::vector<int64_t>> parts = {};
   Activation activation = Activation::kSilu;  // of a kActivate

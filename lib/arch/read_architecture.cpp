@@ -12,6 +12,7 @@
 #include "arch/read_gpt2.h"
 #include "arch/read_gpt_oss.h"
 #include "arch/read_granite_hybrid.h"
+#include "arch/read_latent.h"
 #include "arch/read_lfm2.h"
 #include "arch/read_qwen35.h"
 #include "arch/read_rope.h"
@@ -179,11 +180,13 @@ void read_scales(const ConfigJson& config, const Family& family, const HeadDims&
   }
 }
 
-// Where no layer is of a kind, as the others have it.
+// Of what is turned of heads. Where no layer is of a kind, as the others have it.
 HeadDims head_dims_of(const Architecture& architecture) {
   HeadDims heads;
   for (const LayerSpec& layer : architecture.layers) {
-    (layer.attention().window > 0 ? heads.windowed : heads.full) = layer.attention().head_dim;
+    const Attention& attention = layer.attention();
+    (attention.window > 0 ? heads.windowed : heads.full) =
+        attention.latent ? attention.latent->turned : attention.head_dim;
   }
   if (heads.full == 0) heads.full = heads.windowed;
   if (heads.windowed == 0) heads.windowed = heads.full;
@@ -245,6 +248,10 @@ void read_positions(const ConfigJson& config, const Family& family, Architecture
     Attention& attention = architecture.layers[layer].attention();
     const bool turns = turned[layer] && (attention.window > 0 || every);
     if (turns) attention.rotary = attention.window > 0 ? rotaries.windowed : rotaries.full;
+    if (turns && attention.latent) {
+      attention.rotary->still_front = attention.head_dim - attention.latent->turned;
+      attention.rotary->width += attention.rotary->still_front;
+    }
   }
 }
 
@@ -296,6 +303,10 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
   read_windows(config, family, architecture.layers);
   if (family.keys == Keys::kGemma4) read_full_layers(config, architecture.layers);
+  if (family.latent) {
+    const LatentHeads latent = read_latent(config, family);
+    for (LayerSpec& layer : architecture.layers) layer.attention().latent = latent;
+  }
   read_experts(config, family, architecture);
   read_positions(config, family, architecture);
   read_softcaps(config, family, architecture);
@@ -316,6 +327,8 @@ Json in_llamas_words(const ConfigJson& config, const Json& json, const Family& f
       return gemma4_in_gemma3s_words(config, json);
     case Keys::kGptOss:
       return gpt_oss_in_llamas_words(config, json);
+    case Keys::kLatent:
+      return latent_in_llamas_words(config, json, family);
     case Keys::kQwen35: {
       Json words = json;
       words.erase(kLayerTypes);

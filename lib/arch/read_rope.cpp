@@ -100,6 +100,12 @@ void read_yarn(const RopeJson& rope, int64_t max_positions, Rotary& rotary) {
   rotary.magnitude = rope.number("attention_factor", 1e-6, usual);
 }
 
+// Of queries and keys both.
+void read_correction(const RopeJson& rope, Rotary& rotary) {
+  const double of_all = rope.number("mscale_all_dim", 0, 0);
+  if (of_all != 0) rotary.query_scale = std::pow(temperature(rope.number("factor", 1), of_all), 2);
+}
+
 void read_longrope(const RopeJson& rope, int64_t max_positions, Rotary& rotary) {
   LongRope scaling;
   scaling.short_factors = rope.factors("short_factor", rotary.width / 2);
@@ -121,8 +127,9 @@ void read_scaling(const RopeJson& rope, const Family& family, int64_t max_positi
   const char* type_key = rope.find("rope_type") != nullptr ? "rope_type" : "type";
   const Json* type = rope.find(type_key);
   rotary.scaling = std::monostate();
-  rotary.magnitude = 1;
+  rotary.magnitude = rotary.query_scale = 1;
   if (type == nullptr || *type == "default") return;
+  if (family.rotary.corrects_scores) read_correction(rope, rotary);
   if (*type == "longrope" || (family.rotary.longrope_by_any_name && (*type == "su" || *type == "yarn"))) {
     read_longrope(rope, max_positions, rotary);
   } else if (*type == "linear") {
@@ -177,6 +184,11 @@ std::optional<double> read_object(const RopeJson& rope, const Family& family, in
   return theta;
 }
 
+bool is_stretched_alike(const Rotary& one, const Rotary& other) {
+  return one.scaling == other.scaling && one.magnitude == other.magnitude && one.query_scale == other.query_scale &&
+         one.query_growth == other.query_growth;
+}
+
 // rope_parameters by type of layer.
 RotaryOfLayers read_by_type(const ConfigJson& config, const Json& ropes, const Family& family, const HeadDims& heads,
                             int64_t max_positions, RotaryOfLayers rotaries) {
@@ -219,7 +231,7 @@ RotaryOfLayers read_rope(const ConfigJson& config, const Family& family, const H
     if (rope == nullptr) continue;
     Rotary read = usual;
     const auto said = read_object(RopeJson(config, key, *rope), family, heads.full, max_positions, read);
-    if (found != nullptr && read.scaling != usual.scaling) config.refuse(key, "differs from rope_parameters");
+    if (found != nullptr && !is_stretched_alike(read, usual)) config.refuse(key, "differs from rope_parameters");
     if (theta && said && *theta != *said) {
       config.refuse(std::string(key) + ".rope_theta", "differs from rope_parameters.rope_theta");
     }

@@ -25,6 +25,15 @@ void check_mxfp4(const ConfigJson& config, const Architecture& architecture) {
   }
 }
 
+void check_fp8_blocks(const ConfigJson& config, const Architecture& architecture) {
+  const int64_t block = quant::block_of(architecture.quantized->scheme);
+  for (const ParameterSpec& spec : parameter_specs(architecture)) {
+    if (!spec.may_be_coded() || spec.shape[1] % block == 0) continue;
+    config.refuse(kQuantization, "fp8 has blocks of " + std::to_string(block) + " columns, which do not divide " +
+                                     spec.name + "'s " + std::to_string(spec.shape[1]));
+  }
+}
+
 const char* dtype_key(const ConfigJson& config) { return config.find("dtype") ? "dtype" : "torch_dtype"; }
 
 bool says_dtype(const ConfigJson& config) {
@@ -51,12 +60,14 @@ DType read_dtype(const ConfigJson& config) {
 void read_quantization(const ConfigJson& config, const Json& quantization, std::string_view origin,
                        const Family& family, Architecture& architecture) {
   const bool mxfp4 = quant::asks_for_mxfp4(quantization) && family.keys == Keys::kGptOss;
-  const char* why = why_not_stored_in_codes(architecture);
+  const char* why = quant::asks_for_fp8_blocks(quantization) ? why_not_stored_in_blocks(architecture)
+                                                             : why_not_stored_in_codes(architecture);
   if (!mxfp4 && why != nullptr) {
     config.refuse(kQuantization, std::string(family.name) + " " + why + ", and is read in floating point alone",
                   "name the folder before it was quantized, with load_in_4bit: true for a base of NF4");
   }
   architecture.quantized = quant::parse_quantization_config(quantization, origin);
+  if (architecture.quantized->library == quant::Library::kBlockFp8) check_fp8_blocks(config, architecture);
   if (architecture.quantized->library != quant::Library::kTransformers) return;
   check_mxfp4(config, architecture);
   if (!says_dtype(config)) architecture.dtype = DType::kBF16;  // in which OpenAI's folders have the rest

@@ -94,6 +94,7 @@ const std::vector<TextType>& text_types() {
       {"gemma4_unified_text", "Gemma4ForCausalLM", sizes(262144, 2304, 9216, 30, 8, of_unified)},
       {"mistral", "MistralForCausalLM", sizes(32000, 4096, 14336, 32, 32)},
       {"ministral3", "Ministral3ForCausalLM", sizes(131072, 4096, 14336, 34, 32)},
+      {"mistral4", "Mistral4ForCausalLM", sizes(131072, 4096, 12288, 36, 32)},
       {"qwen2_vl_text", "Qwen2ForCausalLM", qwen2, 1e6},
       {"qwen2_5_vl_text", "Qwen2ForCausalLM", qwen2, 1e6},
       {"qwen3_vl_text", "Qwen3ForCausalLM", qwen3, 5e5},

@@ -59,6 +59,7 @@ using RopeScaling = std::variant<std::monostate, LinearRope, NtkRope, Llama3Rope
 struct Rotary {
   int64_t width = 0;         // numbers at the front of each head that are turned, in pairs
   int64_t still_pairs = 0;   // of these pairs, the slowest, which stand still: "proportional" positions, of Gemma 4
+  int64_t still_front = 0;   // of these numbers, the first, which stand still, as if the others were all: of DeepSeek
   bool interleaved = false;  // pair i is (2i, 2i + 1), else (i, i + width / 2)
   double theta = 10000;
   RopeScaling scaling = std::monostate();

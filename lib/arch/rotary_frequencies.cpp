@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace fathom::arch {
 namespace {
@@ -65,6 +66,13 @@ std::vector<float> frequencies(const Rotary& rotary, const YarnRope& yarn) {
 }  // namespace
 
 std::vector<float> rotary_frequencies(const Rotary& rotary, bool beyond_original) {
+  if (rotary.still_front > 0) {
+    Rotary behind = rotary;
+    behind.width -= std::exchange(behind.still_front, 0);
+    std::vector<float> result = rotary_frequencies(behind, beyond_original);
+    result.insert(result.begin(), static_cast<size_t>(rotary.still_front / 2), 0.0f);
+    return result;
+  }
   if (const auto* yarn = std::get_if<YarnRope>(&rotary.scaling)) return frequencies(rotary, *yarn);
   std::vector<float> result = periods(rotary);
   for (size_t i = 0; i < result.size(); ++i) {

@@ -151,6 +151,12 @@ std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& archit
   return spellings;
 }
 
+std::vector<std::vector<StoredPart>> spellings_in_codes(const Architecture& architecture, const ParameterSpec& spec) {
+  if (architecture.quantized->library == quant::Library::kBlockFp8) return stored_spellings(architecture, spec);
+  const std::string name = stored_name(architecture.text_part, spec.name);
+  return {spec.experts > 1 ? stacked(spec, name) : whole(spec, name)};
+}
+
 bool may_be_stored_otherwise(std::string_view parameter) {
   return parameter.find(".experts.") != std::string_view::npos || parameter.starts_with(kGpt2Model) ||
          parameter.ends_with(".conv.weight") || parameter.ends_with(".conv1d.weight") ||
@@ -170,7 +176,13 @@ bool is_stored_head(std::string_view tensor) { return name_in_decoder(std::strin
 
 const char* why_not_stored_in_codes(const Architecture& architecture) {
   if (architecture.experts() != nullptr) return "has experts";
-  return stores_transposed(architecture) ? "has matrices that folders store transposed" : nullptr;
+  return why_not_stored_in_blocks(architecture);
+}
+
+const char* why_not_stored_in_blocks(const Architecture& architecture) {
+  const Experts* experts = architecture.experts();
+  const bool turned = experts != nullptr && experts->files == ExpertFiles::kTurned;
+  return turned || stores_transposed(architecture) ? "has matrices that folders store transposed" : nullptr;
 }
 
 }  // namespace fathom::arch

@@ -23,6 +23,9 @@ struct StoredPart {
 std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec);
 // In every spelling that transformers 5 reads, that of stored_parts first.
 std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec);
+// Likewise of a parameter that such a folder has in codes, whose tensors stand in the place of the parts: in FP8 in
+// blocks as stored_spellings, else the whole of it under its own name.
+std::vector<std::vector<StoredPart>> spellings_in_codes(const Architecture& architecture, const ParameterSpec& spec);
 
 // Whether a parameter of this name may have other names or shapes in a folder than in the model.
 bool may_be_stored_otherwise(std::string_view parameter);
@@ -35,8 +38,9 @@ bool stores_transposed(const Architecture& architecture);
 bool is_stored_embedding(std::string_view tensor);
 bool is_stored_head(std::string_view tensor);
 
-// Why no folder holds the projections of such a model in codes: "has experts", for the middle of a sentence. Null: some
-// do.
+// Why no folder that fathom writes holds the projections of such a model in codes: "has experts", for the middle of a
+// sentence; and why none does in FP8 in blocks. Null: some do.
 const char* why_not_stored_in_codes(const Architecture& architecture);
+const char* why_not_stored_in_blocks(const Architecture& architecture);
 
 }  // namespace fathom::arch

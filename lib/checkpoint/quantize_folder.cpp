@@ -108,20 +108,17 @@ class Quantizer {
   void list_items() {
     std::vector<std::string> listed;
     for (const arch::ParameterSpec& spec : specs_) {
+      if (is_in_codes(spec) && !target_.scheme) {
+        items_.push_back(item_in_codes(spec, listed));
+        continue;
+      }
       Item item{arch::stored_name(architecture_.text_part, spec.name), {}};
-      const bool codes = spec.may_be_coded(), in_codes = is_in_codes(spec);
-      if (codes && target_.scheme) {
+      if (spec.may_be_coded() && target_.scheme) {
         item.quantized = &spec;
         item.tensors = outline(
             quant::tensors_of_matrix(quant::format_of(*target_.scheme), item.name, spec.shape[0], spec.shape[1]));
-      } else if (in_codes) {
-        item.read_back = &spec;
-        item.tensors = {{item.name, target_.dtype, arch::stored_parts(architecture_, spec).front().shape, {}}};
-        for (auto& tensor : quant::tensors_of_matrix(*architecture_.quantized, item.name, spec.shape[0], spec.shape[1],
-                                                     spec.experts)) {
-          listed.push_back(tensor.name);
-        }
       } else {
+        item.name = model::spelling_in(folder_, arch::stored_spellings(architecture_, spec)).front().name;
         item.tensors = {plain_outline(item.name)};
       }
       listed.push_back(item.name);
@@ -139,6 +136,22 @@ class Quantizer {
     }
     for (const Item& item : items_)
       report_.bytes_after = checked_add(report_.bytes_after, bytes_of(item.tensors), "size");
+  }
+
+  Item item_in_codes(const arch::ParameterSpec& spec, std::vector<std::string>& listed) const {
+    Item item{arch::stored_name(architecture_.text_part, spec.name), {}};
+    item.read_back = &spec;
+    for (const arch::StoredPart& part : arch::stored_parts(architecture_, spec)) {
+      item.tensors.push_back({part.name, target_.dtype, part.shape, {}});
+    }
+    for (const arch::StoredPart& part : model::spelling_in(folder_, arch::spellings_in_codes(architecture_, spec))) {
+      const int64_t experts = part.shape.size() == 3 ? part.shape[0] : 1;
+      for (auto& tensor :
+           quant::tensors_of_matrix(*architecture_.quantized, part.name, part.rows, spec.shape[1], experts)) {
+        listed.push_back(std::move(tensor.name));
+      }
+    }
+    return item;
   }
 
   bool is_in_codes(const arch::ParameterSpec& spec) const {
@@ -240,30 +253,32 @@ class Quantizer {
     const arch::ParameterSpec& spec = *item.read_back;
     const ops::QuantizedMatrix matrix =
         ops::empty_quantized_matrix(architecture_.quantized->scheme, spec.shape[0], spec.shape[1], at::kCPU, {});
-    for (const std::string& name :
-         model::copy_stored(matrix, item.name, spec.experts, *architecture_.quantized, folder_)) {
+    for (const std::string& name : model::copy_stored(matrix, spec, architecture_, folder_)) {
       read_bytes_ += folder_.find(name)->info->bytes;
     }
-    TensorSource tensor = item.tensors[0];
-    tensor.read = [&](std::byte* destination, int64_t) {
-      const at::Tensor out =
-          at::from_blob(destination, tensor.shape, at::TensorOptions().dtype(ops::scalar_type(target_.dtype)));
-      for (int64_t expert = 0; expert < spec.experts; ++expert) read_back(item.name, matrix, spec, expert, out);
-    };
-    writer.write(tensor);
+    const std::vector<arch::StoredPart> parts = arch::stored_parts(architecture_, spec);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      TensorSource tensor = item.tensors[i];
+      tensor.read = [&](std::byte* destination, int64_t) {
+        read_back(matrix, parts[i],
+                  at::from_blob(destination, tensor.shape, at::TensorOptions().dtype(ops::scalar_type(target_.dtype))));
+      };
+      writer.write(tensor);
+    }
     report_.other_bytes += bytes_of(item.tensors);
   }
 
-  // One expert of a stack, which folders of gpt-oss have the other way round; or the whole of any other matrix.
-  void read_back(const std::string& name, const ops::QuantizedMatrix& matrix, const arch::ParameterSpec& spec,
-                 int64_t expert, const at::Tensor& out) const {
-    const int64_t rows = matrix.rows / spec.experts;
-    at::Tensor out_ND = out.dim() == 3 ? out.select(0, expert) : out;
-    if (arch::stored_parts(architecture_, spec).front().transposed) out_ND = out_ND.t();
+  // A stack of experts, which folders of gpt-oss have the other way round, or a matrix of its own.
+  void read_back(const ops::QuantizedMatrix& matrix, const arch::StoredPart& part, const at::Tensor& out) const {
+    const int64_t experts = out.dim() == 3 ? out.size(0) : 1, rows = part.rows / experts;
     const int64_t step = footprint::quantized_part_rows(rows, matrix.columns, /*on_gpu=*/false);
-    for (int64_t first = 0; first < rows; first += step) {
-      const int64_t count = std::min(step, rows - first);
-      cast(name, ops::dequantize_rows(matrix, expert * rows + first, count), out_ND.narrow(0, first, count));
+    for (int64_t expert = 0; expert < experts; ++expert) {
+      at::Tensor out_ND = out.dim() == 3 ? out.select(0, expert) : out;
+      if (part.transposed) out_ND = out_ND.t();
+      for (int64_t first = 0; first < rows; first += step) {
+        const int64_t count = std::min(step, rows - first), row = part.first_row + expert * rows + first;
+        cast(part.name, ops::dequantize_rows(matrix, row, count), out_ND.narrow(0, first, count));
+      }
     }
   }
 

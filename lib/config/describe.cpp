@@ -57,8 +57,8 @@ And those that the files decide:
 - `bf16` and `dtype: bfloat16` need a GPU that multiplies in BF16 (compute capability 8.0 or later), or a CPU.
 - `attn_implementation: cudnn` needs a GPU of compute capability 9.0, products in 16 bits, and heads of 64, 128 or 256 numbers.
 - `cuda_kernels: true` needs a GPU, and a program that was built with nvcc.
-- `fp8: true` needs a GPU of compute capability 8.9 or later, under LoRA a base in FP8, projections with sides of whole 16
-  numbers, no experts, and products in BF16; on 8.9 without `cuda_graphs`.
+- `fp8: true` needs a GPU of compute capability 8.9 or later, under LoRA a base in FP8 with one scale a row, projections
+  with sides of whole 16 numbers, no experts, and products in BF16; on 8.9 without `cuda_graphs`.
 - `offload_optimizer: true` and `offload_weights: true` need a GPU and one process.
 - `optimizer_in_backward: true` needs one process, and products in float32 or bfloat16.
 - `cuda_graphs: true` needs a GPU, one process, and a decoder without experts and without dropout of attention, with

@@ -49,11 +49,20 @@ Footprint rotary_footprint(const StepSizes& step, int64_t width) {
       {{}, {{{"heads, before and after", kSource, both}}}, {{{"gradients of heads", kGradientSource, both}}}});
 }
 
-Footprint split_footprint(const StepSizes& step, int64_t width) {
+Footprint split_footprint(const StepSizes& step, int64_t width, int64_t parts) {
   constexpr const char* kSource = "what a fused projection made, and its parts; lib/ops/linear/split_columns.cpp";
+  const int64_t both = width + parts;
   return elementwise({{},
-                      {{several("a fused output and its parts", kSource, step, width, 2)}},
-                      {{several("gradients of a fused output and its parts", kGradientSource, step, width, 2)}}});
+                      {{several("a fused output and its parts", kSource, step, both, 1)}},
+                      {{several("gradients of a fused output and its parts", kGradientSource, step, both, 1)}}});
+}
+
+Footprint join_footprint(const StepSizes& step, int64_t width, int64_t parts) {
+  constexpr const char* kSource = "heads, and the parts that they are made of; lib/ops/join_heads.cpp";
+  const int64_t both = width + parts;
+  return elementwise({{},
+                      {{several("heads and their parts", kSource, step, both, 1)}},
+                      {{several("gradients of heads and their parts", kGradientSource, step, both, 1)}}});
 }
 
 Footprint scale_footprint(const StepSizes& step, int64_t width) {

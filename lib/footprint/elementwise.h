@@ -15,8 +15,10 @@ Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t group
 
 Footprint rotary_footprint(const StepSizes& step, int64_t width);
 
-// A fused projection's output and the tensors of its parts.
-Footprint split_footprint(const StepSizes& step, int64_t width);
+// A fused projection's output, so wide, and the tensors of its parts, `parts` wide in all.
+Footprint split_footprint(const StepSizes& step, int64_t width, int64_t parts);
+// Heads, so wide in all, of parts of this width in all (ops/join_heads.h).
+Footprint join_footprint(const StepSizes& step, int64_t width, int64_t parts);
 // In place on its way forwards.
 Footprint scale_footprint(const StepSizes& step, int64_t width);
 Footprint sum_footprint(const StepSizes& step, int64_t width);

@@ -27,7 +27,7 @@ Bytes wide_input_of(const StepSizes& step, const LinearSizes& sizes) {
 }
 
 bool multiplies_in_fp8(const StepSizes& step, const LinearSizes& sizes) {
-  return step.fp8_products && (sizes.trained || (sizes.codes && quant::is_fp8(*sizes.codes)));
+  return step.fp8_products && (sizes.trained || (sizes.codes && quant::is_fp8_of_rows(*sizes.codes)));
 }
 
 // What a product needs of a weight that is not there as it is: a copy in the type of products, and by ATen's operators

@@ -114,9 +114,9 @@ class KeptRows {
     ranges_.emplace_back(kept.first / bytes, divide_up(kept.first + kept.bytes.numel(), bytes));
   }
   void add_of(const ops::QuantizedMatrix& matrix, const UnitKeeper& units) {
-    const bool by_rows = quant::has_row_scales(matrix.scheme);
+    const bool by_rows = quant::has_row_scales(matrix.scheme), in_4_bits = quant::is_in_4_bits(matrix.scheme);
     for (const UnitKeeper::Kept& kept : units.kept(matrix.codes)) {
-      by_rows ? add(kept, matrix.columns) : add_numbers(kept, matrix, 2, 1);  // in 4 bits two in a byte
+      in_4_bits ? add_numbers(kept, matrix, 2, 1) : add(kept, matrix.columns);  // in 4 bits two in a byte
     }
     const int64_t scale_bytes = matrix.scales.element_size();
     for (const UnitKeeper::Kept& kept : units.kept(matrix.scales)) {
@@ -228,11 +228,8 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
   for (const BaseParameter& parameter : base) {
     open(parameter, units);
     if (parameter.quantized && architecture.quantized) {
-      const std::string name = arch::stored_name(architecture.text_part, parameter.spec.name);
-      const auto tensors =
-          copy_stored(*parameter.quantized, name, parameter.spec.experts, *architecture.quantized, folder, units);
+      const auto tensors = copy_stored(*parameter.quantized, parameter.spec, architecture, folder, units);
       known.insert(tensors.begin(), tensors.end());
-      known.insert(name);
     } else {
       load_parameter(parameter, architecture, folder, where, units, known);
     }

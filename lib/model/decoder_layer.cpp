@@ -11,6 +11,7 @@
 #include "ops/dropout.h"
 #include "ops/gated_norm.h"
 #include "ops/gated_rows.h"
+#include "ops/join_heads.h"
 #include "ops/linear/shared_input.h"
 #include "ops/linear/split_columns.h"
 #include "ops/quantized/fake_quantize.h"
@@ -93,16 +94,22 @@ class Pass {
       case StepKind::kSplit:
         return split(step);
       case StepKind::kRowNorm:
-        return make(step, normed(read(step), program_.values[step.makes.front()].width / step.groups, weights.norm));
+        return make(step, normed(step, weights.norm));
       case StepKind::kRotateQueries:
       case StepKind::kRotateKeys: {
         const ops::Turns& turns = context_.turns.at(*layer_.rotary);
         const bool queries = step.kind == StepKind::kRotateQueries;
-        return make(step, ops::rotate(heads_of(read(step)), queries ? turns.queries : turns.keys, turns.interleaved));
+        return make(step, ops::rotate(heads_of(read(step), step.groups), queries ? turns.queries : turns.keys,
+                                      turns.interleaved));
       }
-      case StepKind::kAttend:
-        return make(step,
-                    attend(heads_of(read(step, 0)), heads_of(read(step, 1)), heads_of(read(step, 2)), weights.sinks_H));
+      case StepKind::kJoinHeads:
+        return make(step, ops::join_heads(read(step), step.reads.size() > 1 ? read(step, 1) : at::Tensor(), step.groups,
+                                          program_.values[step.makes.front()].width / step.groups));
+      case StepKind::kAttend: {
+        const int64_t of_keys = attention().key_value_heads;
+        return make(step, attend(heads_of(read(step, 0), attention().heads), heads_of(read(step, 1), of_keys),
+                                 heads_of(read(step, 2), of_keys), weights.sinks_H));
+      }
       case StepKind::kAttendSource:
         return make(step, attend_to_source(step));
       case StepKind::kConvolve:
@@ -161,8 +168,8 @@ class Pass {
     }
     return *shared_;
   }
-  at::Tensor heads_of(const at::Tensor& x) const {
-    return x.dim() == 4 ? x : x.view({context_.rows, x.size(0) / context_.rows, -1, attention().head_dim});
+  at::Tensor heads_of(const at::Tensor& x, int64_t number) const {
+    return x.dim() == 4 ? x : x.view({context_.rows, x.size(0) / context_.rows, number, -1});
   }
   const arch::Attention& attention() const { return layer_.spec.attention(); }
   footprint::AttentionKernel kernel() const { return context_.kernels->at(attention().head_dim); }
@@ -182,10 +189,14 @@ class Pass {
     return {as_input(both.normed_TD, context_.rounds_inputs), again};
   }
   // What is added to the stream becomes the sum in place, which a view would have to copy.
-  at::Tensor normed(const at::Tensor& x, int64_t width, const ops::NormWeights& weights) const {
-    if (x.dim() == 2 && x.size(1) == width) return ops::norm(x, weights, context_.norm, x.scalar_type());
+  at::Tensor normed(const Step& step, const ops::NormWeights& weights) const {
+    const at::Tensor& x = read(step);
+    const int64_t width = program_.values[step.makes.front()].width / step.groups;
+    ops::NormSettings settings = context_.norm;
+    settings.eps = step.eps.value_or(settings.eps);
+    if (x.dim() == 2 && x.size(1) == width) return ops::norm(x, weights, settings, x.scalar_type());
     const at::Tensor rows = x.view({-1, width});
-    return ops::norm(rows, weights, context_.norm, x.scalar_type()).view(x.sizes());
+    return ops::norm(rows, weights, settings, x.scalar_type()).view(x.sizes());
   }
   void split(const Step& step) {
     std::vector<at::Tensor> made = ops::split_columns(read(step), step.groups, step.parts);
@@ -229,10 +240,11 @@ class Pass {
   }
   // The same with the keys and values of a source, or those that the state has of it.
   at::Tensor attend_to_source(const Step& step) {
-    const at::Tensor q_BTHE = heads_of(read(step, 0));
+    const at::Tensor q_BTHE = heads_of(read(step, 0), attention().heads);
     at::Tensor k_BSKE, v_BSKE;
     if (inputs_.source_TD.defined()) {
-      k_BSKE = heads_of(read(step, 1)), v_BSKE = heads_of(read(step, 2));
+      k_BSKE = heads_of(read(step, 1), attention().key_value_heads);
+      v_BSKE = heads_of(read(step, 2), attention().key_value_heads);
       if (state_ != nullptr) state_->source_keys_BSKE = k_BSKE, state_->source_values_BSKE = v_BSKE;
     } else {
       k_BSKE = state_->source_keys_BSKE, v_BSKE = state_->source_values_BSKE;

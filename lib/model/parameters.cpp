@@ -133,7 +133,8 @@ ops::Linear ModelParameters::linear(const std::string& module) const {
   linear.quantizer = weight.quantizer;
   linear.cast_ND = weight.cast;
   linear.int8_activations = options_.int8_activations && weight.quantized;
-  const bool in_fp8 = weight.quantized ? quant::is_fp8(weight.quantized->scheme) : weight.tensor.requires_grad();
+  const bool in_fp8 =
+      weight.quantized ? quant::is_fp8_of_rows(weight.quantized->scheme) : weight.tensor.requires_grad();
   linear.fp8_products = options_.fp8_products && in_fp8;
   linear.adapter = adapter(module + ".weight");
   return linear;

@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "arch/stored_parts.h"
 #include "base/error.h"
@@ -25,7 +27,48 @@ bool is_of_later_layer(const std::string& name, const arch::Architecture& archit
   return name.starts_with(architecture.layer_prefix(architecture.num_hidden_layers()));
 }
 
+void copy_from(const at::Tensor& to, const void* from) {
+  to.copy_(at::from_blob(const_cast<void*>(from), to.sizes(), at::TensorOptions().dtype(to.scalar_type())));
+}
+
+// Of elements that rows have equally many of, a part's: first and count. A part that is the whole matrix has all, since
+// NF4's blocks, and the bytes of its codes, may go on across the ends of rows.
+std::pair<int64_t, int64_t> place_of(const arch::StoredPart& part, int64_t rows, int64_t elements) {
+  if (part.rows == rows) return {0, elements};
+  const int64_t each = elements / rows;
+  return {part.first_row * each, part.rows * each};
+}
+
+void copy_part(const ops::QuantizedMatrix& matrix, const arch::StoredPart& part, const quant::StoredMatrix& stored,
+               const UnitKeeper* units) {
+  const auto of_part = [&](const at::Tensor& all) {
+    const auto [first, count] = place_of(part, matrix.rows, all.numel());
+    return all.view({-1}).narrow(0, first, count);
+  };
+  if (units == nullptr) {
+    copy_from(of_part(matrix.codes), stored.codes);
+  } else {
+    const at::Tensor to = matrix.codes.view(at::kByte).view({-1});
+    const auto [first, count] = place_of(part, matrix.rows, to.numel());
+    for (const UnitKeeper::Kept& kept : units->kept(matrix.codes)) {
+      const int64_t begin = std::max(first, kept.first);
+      const int64_t end = std::min(first + count, kept.first + kept.bytes.numel());
+      if (begin < end) copy_from(to.narrow(0, begin, end - begin), stored.codes + (begin - first));
+    }
+  }
+  const bool bytes = quant::has_byte_scales(matrix.scheme);
+  copy_from(of_part(matrix.scales), bytes ? static_cast<const void*>(stored.scale_codes.data()) : stored.scales.data());
+  if (matrix.outer_scales.defined()) copy_from(matrix.outer_scales, stored.outer_scales.data());
+}
+
 }  // namespace
+
+std::vector<arch::StoredPart> spelling_in(const weights::ModelFolder& folder,
+                                          std::vector<std::vector<arch::StoredPart>> spellings) {
+  const auto found =
+      std::ranges::find_if(spellings, [&](const auto& parts) { return folder.find(parts.front().name).has_value(); });
+  return std::move(found == spellings.end() ? spellings.front() : *found);
+}
 
 bool is_ignored(const std::string& name, const arch::Architecture& architecture) {
   if (name.ends_with("rotary_emb.inv_freq")) return true;
@@ -65,33 +108,22 @@ at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const w
   return at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype)));
 }
 
-std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name, int64_t experts,
-                                     const quant::FolderFormat& format, const weights::ModelFolder& folder,
+std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const arch::ParameterSpec& spec,
+                                     const arch::Architecture& architecture, const weights::ModelFolder& folder,
                                      const UnitKeeper* units) {
-  const quant::StoredMatrix stored = quant::find_matrix(folder, format, name, matrix.rows, matrix.columns, experts);
-  const auto copy = [](const at::Tensor& to, const void* from) {
-    to.copy_(at::from_blob(const_cast<void*>(from), to.sizes(), at::TensorOptions().dtype(to.scalar_type())));
-  };
-  if (units == nullptr) {
-    copy(matrix.codes, stored.codes);
-  } else {
-    const at::Tensor to = matrix.codes.view(at::kByte).view({-1});
-    const auto* from = static_cast<const std::byte*>(stored.codes);
-    for (const UnitKeeper::Kept& kept : units->kept(matrix.codes)) {
-      copy(to.narrow(0, kept.first, kept.bytes.numel()), from + kept.first);
+  std::vector<std::string> tensors;
+  for (const arch::StoredPart& part : spelling_in(folder, arch::spellings_in_codes(architecture, spec))) {
+    const int64_t experts = part.shape.size() == 3 ? part.shape[0] : 1;
+    const quant::StoredMatrix stored =
+        quant::find_matrix(folder, *architecture.quantized, part.name, part.rows, matrix.columns, experts);
+    copy_part(matrix, part, stored, units);
+    for (const std::string& tensor : stored.tensors) {
+      const auto entry = folder.find(tensor);
+      entry->file->release(*entry->info);
+      tensors.push_back(tensor);
     }
   }
-  if (quant::has_byte_scales(matrix.scheme)) {
-    copy(matrix.scales, stored.scale_codes.data());
-  } else {
-    copy(matrix.scales, stored.scales.data());
-  }
-  if (matrix.outer_scales.defined()) copy(matrix.outer_scales, stored.outer_scales.data());
-  for (const std::string& tensor : stored.tensors) {
-    const auto entry = folder.find(tensor);
-    entry->file->release(*entry->info);
-  }
-  return stored.tensors;
+  return tensors;
 }
 
 }  // namespace fathom::model

@@ -163,8 +163,9 @@ void RotaryTable::fill(const Turn& turn, const Table& table, bool of_queries) co
   const int64_t half = rotary_.width / 2;
   std::vector<float> cos(table.length * half), sin(table.length * half);
   for (int64_t position = 0; position < table.length; ++position) {
-    const double scale = rotary_.magnitude * (of_queries ? arch::query_scale(rotary_, position) : 1);
+    const double of_query = of_queries ? arch::query_scale(rotary_, position) : 1;
     for (int64_t i = 0; i < half; ++i) {
+      const double scale = 2 * i < rotary_.still_front ? of_query : rotary_.magnitude * of_query;
       const auto angle = static_cast<double>(static_cast<float>(position) * frequencies[i]);
       cos[position * half + i] = static_cast<float>(std::cos(angle) * scale);
       sin[position * half + i] = static_cast<float>(std::sin(angle) * scale);

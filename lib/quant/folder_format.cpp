@@ -14,9 +14,12 @@ namespace {
 
 constexpr const char* kKnown =
     "known are bitsandbytes (INT8, NF4), compressed-tensors (FP8 and INT8 by row or tensor, INT4 in groups of 128, "
-    "64, 32 or 16) and mxfp4 (experts of gpt-oss); of another, take the folder before it was quantized, and `fathom "
+    "64, 32 or 16), fp8 (in blocks of 128 x 128) and mxfp4 (experts of gpt-oss); of another, take the folder before it "
+    "was quantized, and `fathom "
     "quantize` or load_in_4bit";
-constexpr const char *kMethod = "quant_method", *kMxfp4 = "mxfp4", *kLeftOut = "modules_to_not_convert";
+constexpr const char *kMethod = "quant_method", *kMxfp4 = "mxfp4", *kFp8 = "fp8";
+constexpr const char *kLeftOut = "modules_to_not_convert", *kIgnored = "ignored_layers";
+constexpr int64_t kFp8Block = 128;
 
 std::string shown(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
@@ -163,6 +166,16 @@ FolderFormat parse_compressed_tensors(const Section& config) {
   return format;
 }
 
+// transformers writes "modules_to_not_convert", vLLM's tools "ignored_layers".
+FolderFormat parse_fp8(const Section& config) {
+  config.expect_if_there("fmt", "e4m3");
+  config.expect("weight_block_size", {kFp8Block, kFp8Block});
+  config.expect_if_there("activation_scheme", "dynamic");
+  check_left_out(config, kLeftOut);
+  check_left_out(config, kIgnored);
+  return format_of(Scheme::kFp8Block128);
+}
+
 // Of which each module beside experts has one in its name.
 constexpr std::array kBesideExperts{"self_attn", "router", "embed", "lm_head", "norm"};
 
@@ -180,6 +193,14 @@ FolderFormat parse_mxfp4(const Section& config) {
     }
   }
   return format_of(Scheme::kMxfp4);
+}
+
+Json fp8_config() {
+  return {{"activation_scheme", "dynamic"},
+          {"fmt", "e4m3"},
+          {kLeftOut, {"lm_head"}},
+          {kMethod, kFp8},
+          {"weight_block_size", {kFp8Block, kFp8Block}}};
 }
 
 Json mxfp4_config() {
@@ -223,6 +244,10 @@ Json compressed_tensors_config(Scheme scheme) {
           {"quantization_status", "compressed"}};
 }
 
+bool has_method(const Json& quantization, const char* method) {
+  return quantization.is_object() && quantization.contains(kMethod) && quantization[kMethod] == method;
+}
+
 }  // namespace
 
 FolderFormat parse_quantization_config(const Json& quantization, std::string_view origin) {
@@ -230,13 +255,13 @@ FolderFormat parse_quantization_config(const Json& quantization, std::string_vie
   const std::string method = config.text(kMethod);
   if (method == "bitsandbytes") return parse_bitsandbytes(config);
   if (method == "compressed-tensors") return parse_compressed_tensors(config);
+  if (method == kFp8) return parse_fp8(config);
   if (method == kMxfp4) return parse_mxfp4(config);
   config.refuse(kMethod, "\"" + method.substr(0, 80) + "\" is not supported");
 }
 
-bool asks_for_mxfp4(const Json& quantization) {
-  return quantization.is_object() && quantization.contains(kMethod) && quantization[kMethod] == kMxfp4;
-}
+bool asks_for_mxfp4(const Json& quantization) { return has_method(quantization, kMxfp4); }
+bool asks_for_fp8_blocks(const Json& quantization) { return has_method(quantization, kFp8); }
 
 Json quantization_config(Scheme scheme) {
   switch (row_of(scheme).library) {
@@ -244,6 +269,8 @@ Json quantization_config(Scheme scheme) {
       return bitsandbytes_config(scheme);
     case Library::kCompressedTensors:
       return compressed_tensors_config(scheme);
+    case Library::kBlockFp8:
+      return fp8_config();
     case Library::kTransformers:
       break;
   }

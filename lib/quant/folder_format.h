@@ -1,8 +1,8 @@
 // How a model folder stores quantized projections, and the quantization_config in its config.json that says so, read
 // and written.
 //
-// The layouts are those of bitsandbytes as transformers writes and loads them, of compressed-tensors, and of gpt-oss's
-// experts in MXFP4.
+// The layouts are those of bitsandbytes as transformers writes and loads them, of compressed-tensors, of gpt-oss's
+// experts in MXFP4, and of FP8 with a scale for a block of rows and columns.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,9 @@ inline FolderFormat format_of(Scheme scheme) { return {scheme, row_of(scheme).li
 // experts. Throws Error naming `origin` (config.json's path) and the key for every other method, format, type, group or
 // choice of modules.
 FolderFormat parse_quantization_config(const Json& quantization, std::string_view origin);
-// Whether it asks for MXFP4, whatever else it says.
+// Whether it asks for MXFP4, or for FP8 in blocks, whatever else it says.
 bool asks_for_mxfp4(const Json& quantization);
+bool asks_for_fp8_blocks(const Json& quantization);
 // The value of config.json's key "quantization_config".
 Json quantization_config(Scheme scheme);
 

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "base/rounding.h"
 #include "quant/mxfp4.h"
 #include "quant/nf4.h"
 #include "quant/quant_state.h"
@@ -62,6 +63,19 @@ std::vector<StoredTensor> mxfp4_tensors(const std::string& name, int64_t rows, i
           {name + "_scales", DType::kU8, {matrices, rows / matrices, blocks}}};
 }
 
+// One scale for a block's columns in each of its rows; those at the end of an expert's rows may be fewer.
+int64_t blocks_of_rows(int64_t rows) { return divide_up(rows, kFp8BlockRows); }
+
+std::vector<StoredTensor> fp8_block_tensors(const std::string& name, int64_t rows, int64_t columns, int64_t matrices) {
+  const Layout layout = layout_of(Scheme::kFp8Block128, rows, columns);
+  const int64_t each = rows / matrices;
+  std::vector<int64_t> codes = {each, columns}, scales = {blocks_of_rows(each), layout.scales / rows};
+  if (matrices > 1) {
+    for (std::vector<int64_t>* shape : {&codes, &scales}) shape->insert(shape->begin(), matrices);
+  }
+  return {{name, DType::kF8E4M3, codes}, {name + "_scale_inv", DType::kF32, scales}};
+}
+
 // What divided by 127 gives the scale, if any number does: then the largest magnitude of the row.
 float largest_magnitude_of(float scale) {
   constexpr float kLargestCode = 127;
@@ -93,6 +107,19 @@ Read magnitudes_of(const float* scales) {
   };
 }
 
+// Of the first row of each block. All of its rows must have the same: those of a matrix that one tensor was read into.
+Read scales_of_blocks(const MatrixBytes& matrix) {
+  const int64_t each = matrix.rows / matrix.matrices;
+  const int64_t row_bytes = layout_of(matrix.scheme, 1, matrix.columns).scale_bytes;
+  return [=, scales = matrix.scales](std::byte* out, int64_t size) {
+    const int64_t blocks = blocks_of_rows(each);
+    for (int64_t block = 0; block < size / row_bytes; ++block) {
+      const int64_t row = block / blocks * each + block % blocks * kFp8BlockRows;
+      std::memcpy(out + block * row_bytes, scales + row * row_bytes, static_cast<size_t>(row_bytes));
+    }
+  };
+}
+
 struct Content {
   const std::byte* data = nullptr;
   Read read;  // where data is null
@@ -107,6 +134,7 @@ std::vector<Content> contents_of(const MatrixBytes& matrix, DType dtype) {
             {nullptr, magnitudes_of(reinterpret_cast<const float*>(matrix.scales))},
             {nullptr, copy_of(std::string(1, kRowMajor))}};
   }
+  if (matrix.scheme == Scheme::kFp8Block128) return {codes, {nullptr, scales_of_blocks(matrix)}};
   if (is_fp8(matrix.scheme) || is_mxfp4(matrix.scheme)) return {codes, scales};
   if (is_int4(matrix.scheme)) {
     return {codes, scales, {nullptr, copy_of_values(std::array<int64_t, 2>{matrix.rows, matrix.columns})}};
@@ -134,6 +162,8 @@ std::vector<StoredTensor> tensors_of_matrix(const FolderFormat& format, const st
       return bitsandbytes_tensors(format.scheme, name, rows, columns);
     case Library::kCompressedTensors:
       return compressed_tensors(format.scheme, name, rows, columns);
+    case Library::kBlockFp8:
+      return fp8_block_tensors(name, rows, columns, matrices);
     case Library::kTransformers:
       break;
   }

@@ -12,6 +12,9 @@
 
 namespace fathom::quant {
 
+// Rows that share the scales of FP8 in blocks in a folder; in memory each has them.
+inline constexpr int64_t kFp8BlockRows = 128;
+
 struct StoredTensor {
   std::string name;
   DType dtype = DType::kU8;

@@ -38,6 +38,7 @@ constexpr CodesRow kCodes[] = {{Codes::kInt8, 8, quantize_to_int8, dequantize_fr
 
 constexpr SchemeRow kSchemes[] = {
     {Scheme::kFp8, "FP8", "fp8", Codes::kFp8, 0, kCompressedTensors, "load_in_fp8", &RunConfig::load_in_fp8},
+    {Scheme::kFp8Block128, "FP8, blocks of 128", "", Codes::kFp8, 128, kBlockFp8},
     {Scheme::kInt8, "INT8", "int8", Codes::kInt8, 0, kBitsAndBytes, "load_in_8bit", &RunConfig::load_in_8bit},
     {Scheme::kNf4, "NF4", "nf4", Codes::kNf4, kNf4Block, kBitsAndBytes, "load_in_4bit", &RunConfig::load_in_4bit},
     {Scheme::kNf4DoubleQuant, "NF4, double quantization", "nf4-double", Codes::kNf4, kNf4Block, kBitsAndBytes,
@@ -66,9 +67,12 @@ std::optional<Scheme> int4_of_group(int64_t values) {
 Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {
   const int64_t values = checked_multiply(rows, columns, "a quantized matrix");
   const int64_t block = block_of(scheme);
-  if ((is_int4(scheme) || is_mxfp4(scheme)) && columns % block != 0) {
+  if (has_blocks_of_rows(scheme) && columns % block != 0) {
     throw Error("a matrix with " + std::to_string(columns) + " columns has no whole number of " +
-                (is_int4(scheme) ? "INT4's groups of " : "MXFP4's blocks of ") + std::to_string(block));
+                (is_int4(scheme)    ? "INT4's groups of "
+                 : is_mxfp4(scheme) ? "MXFP4's blocks of "
+                                    : "FP8's blocks of ") +
+                std::to_string(block));
   }
   Layout layout;
   layout.code_bytes = is_in_4_bits(scheme) ? divide_up(values, 2) : values;

@@ -13,6 +13,8 @@ namespace fathom::quant {
 enum class Scheme {
   kInt8,            // quant/int8.h, one scale a row
   kFp8,             // quant/fp8.h, one scale a row
+  kFp8Block128,     // the same codes, a scale for each 128 values of a row; rows end with a group, and folders have one
+                    // scale for the groups of 128 rows
   kNf4,             // quant/nf4.h, blocks of the matrix in row-major order, across the ends of rows
   kNf4DoubleQuant,  // the same, its scales as quant/scales.h has them
   kInt4Group128,    // quant/int4.h, a scale for each 128 values of a row; rows end with a group
@@ -42,16 +44,19 @@ enum class Library {
   kBitsAndBytes,       // INT8 and NF4
   kCompressedTensors,  // FP8 ("float-quantized"), INT4 ("pack-quantized"); INT8 ("int-quantized") is read only
   kTransformers,       // MXFP4, of gpt-oss's experts
+  kBlockFp8,           // FP8 in blocks of 128 rows and columns ("fp8"), first of DeepSeek-V3
 };
 
 struct SchemeRow {
   Scheme scheme;
   std::string_view title;
-  std::string_view word;  // by which commands take it; INT4's groups follow from the model, and MXFP4 is read alone
+  // By which commands take it; INT4's groups follow from the model, and MXFP4 and FP8 in blocks are read alone.
+  std::string_view word;
   Codes codes;
   int64_t block;    // values in row-major order that share a scale; 0 where a row does
   Library library;  // whose layout folders are written in
-  // The key by which a run asks for it, with bnb_4bit_use_double_quant or without; INT4 and MXFP4 have none.
+  // The key by which a run asks for it, with bnb_4bit_use_double_quant or without; INT4 and what is read alone have
+  // none.
   const char* key = nullptr;
   bool config::RunConfig::*load_in = nullptr;
 };
@@ -61,6 +66,8 @@ const SchemeRow& row_of(Scheme scheme);
 inline bool has_row_scales(Scheme scheme) { return row_of(scheme).block == 0; }
 inline bool is_int8(Scheme scheme) { return row_of(scheme).codes == Codes::kInt8; }
 inline bool is_fp8(Scheme scheme) { return row_of(scheme).codes == Codes::kFp8; }
+// Whether GPUs that multiply in FP8 take such codes as they are: a product has one scale for each row.
+inline bool is_fp8_of_rows(Scheme scheme) { return is_fp8(scheme) && has_row_scales(scheme); }
 inline bool is_nf4(Scheme scheme) { return row_of(scheme).codes == Codes::kNf4; }
 inline bool is_int4(Scheme scheme) { return row_of(scheme).codes == Codes::kInt4; }
 inline bool is_mxfp4(Scheme scheme) { return row_of(scheme).codes == Codes::kMxfp4; }
@@ -72,7 +79,9 @@ inline bool has_byte_scales(Scheme scheme) { return has_double_scales(scheme) ||
 // What a model in these codes has of them: experts alone, or projections and experts.
 inline bool is_of_experts_alone(Scheme scheme) { return is_mxfp4(scheme); }
 inline int64_t block_of(Scheme scheme) { return row_of(scheme).block; }
-// "INT8", "FP8", "NF4", "NF4, double quantization", "INT4, groups of 128", "MXFP4".
+// Whether rows end with a block.
+inline bool has_blocks_of_rows(Scheme scheme) { return !has_row_scales(scheme) && !is_nf4(scheme); }
+// "INT8", "FP8", "FP8, blocks of 128", "NF4", "NF4, double quantization", "INT4, groups of 128", "MXFP4".
 inline std::string_view name_of(Scheme scheme) { return row_of(scheme).title; }
 // INT4 with groups of so many values; nothing for other than 128, 64, 32 and 16.
 std::optional<Scheme> int4_of_group(int64_t values);
@@ -85,8 +94,8 @@ struct Layout {
   int64_t bytes() const { return code_bytes + scale_bytes; }
 };
 
-// The layout of a matrix [rows, columns]. Throws Error where a size leaves int64, or where INT4's groups or MXFP4's
-// blocks do not divide a row.
+// The layout of a matrix [rows, columns]. Throws Error where a size leaves int64, or where blocks of rows do not divide
+// a row.
 Layout layout_of(Scheme scheme, int64_t rows, int64_t columns);
 
 }  // namespace fathom::quant

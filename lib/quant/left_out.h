@@ -7,8 +7,8 @@
 
 namespace fathom::quant {
 
-// Whether a name in such a list, or a pattern, is of what never has codes here: the head, the embedding, and what
-// stands beside a text part (weights/other_parts.h).
+// Whether a name in such a list, or a pattern, is of what never has codes here: the head, the embedding, norms,
+// routers, what of a gated delta is no linear layer, and what stands beside a text part (weights/other_parts.h).
 bool is_never_coded(const std::string& name);
 
 // Of a folder that holds other parts beside the decoder: a quantization_config that leaves these out.

@@ -39,7 +39,7 @@ class Finder {
  public:
   Finder(const weights::ModelFolder& folder, const FolderFormat& format, const std::string& name, int64_t rows,
          int64_t columns, int64_t matrices)
-      : folder_(folder), format_(format), name_(name), rows_(rows), columns_(columns) {
+      : folder_(folder), format_(format), name_(name), rows_(rows), columns_(columns), matrices_(matrices) {
     for (StoredTensor& tensor : tensors_of_matrix(format, name, rows, columns, matrices)) {
       expected_.push_back(std::move(tensor));
     }
@@ -56,6 +56,9 @@ class Finder {
       find_shape();
     } else if (is_mxfp4(scheme)) {
       read_exponents();
+    } else if (format_.library == Library::kBlockFp8) {
+      read_scales(expected_[1], {expected_[1].shape});
+      give_to_rows();
     } else if (format_.library == Library::kBitsAndBytes) {
       read_scales(expected_[1], {expected_[1].shape});
       for (float& scale : matrix_.scales) scale /= 127;
@@ -151,6 +154,20 @@ class Finder {
     if (matrix_.scales.size() == 1) matrix_.scales.assign(static_cast<size_t>(rows_), matrix_.scales[0]);
   }
 
+  // Each row has the scales of its block.
+  void give_to_rows() {
+    const auto per_row = static_cast<std::ptrdiff_t>(expected_[1].shape.back());
+    const int64_t each = rows_ / matrices_, blocks = std::ssize(matrix_.scales) / per_row / matrices_;
+    std::vector<float> of_rows;
+    of_rows.reserve(static_cast<size_t>(rows_ * per_row));
+    for (int64_t row = 0; row < rows_; ++row) {
+      const int64_t block = row / each * blocks + row % each / kFp8BlockRows;
+      const auto first = matrix_.scales.begin() + block * per_row;
+      of_rows.insert(of_rows.end(), first, first + per_row);
+    }
+    matrix_.scales = std::move(of_rows);
+  }
+
   void find_weight_format() {
     if (!folder_.find(expected_[2].name)) return;  // older versions of bitsandbytes write none
     if (values_of<uint8_t>(require(expected_[2]))[0] != 0) {
@@ -209,7 +226,7 @@ class Finder {
   const weights::ModelFolder& folder_;
   const FolderFormat format_;
   const std::string name_;
-  const int64_t rows_, columns_;
+  const int64_t rows_, columns_, matrices_;
   std::vector<StoredTensor> expected_;
   StoredMatrix matrix_;
 };

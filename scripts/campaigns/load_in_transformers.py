@@ -198,6 +198,12 @@ FAMILIES = {
                        layer_types=["linear_attention", "full_attention"]),
     "glm4_moe": dict(hidden_size=40, num_key_value_heads=2, head_dim=16, n_routed_experts=8, num_experts_per_tok=3,
                      moe_intermediate_size=26, n_group=4, topk_group=2, use_qk_norm=True, pad_token_id=0),
+    "deepseek_v3": dict(hidden_size=40, num_key_value_heads=4, q_lora_rank=14, kv_lora_rank=18, qk_nope_head_dim=10,
+                        qk_rope_head_dim=6, v_head_dim=11, n_routed_experts=8, num_experts_per_tok=3,
+                        moe_intermediate_size=26, n_group=4, topk_group=2, first_k_dense_replace=1, pad_token_id=0),
+    "glm4_moe_lite": dict(hidden_size=40, num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=18, qk_nope_head_dim=10,
+                          qk_rope_head_dim=6, v_head_dim=16, n_routed_experts=5, num_experts_per_tok=2,
+                          moe_intermediate_size=26, pad_token_id=0),
     "gpt_oss": dict(hidden_size=40, num_key_value_heads=2, head_dim=14, sliding_window=9, num_local_experts=5,
                     num_experts_per_tok=2, layer_types=["sliding_attention", "full_attention"], pad_token_id=0),
     "smollm3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, no_rope_layers=[1, 0], pad_token_id=0),
@@ -290,7 +296,8 @@ def make_folders(arguments, root):
         base = root / family
         make_model(family, FAMILIES[family], base)
         adapted, saved = "q_proj, down_proj", "embed_tokens, lm_head, norm"
-        adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj", "gpt_oss": "q_proj, o_proj"}.get(family, adapted)
+        adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj", "gpt_oss": "q_proj, o_proj",
+                   "deepseek_v3": "q_b_proj, kv_b_proj, down_proj"}.get(family, adapted)
         if family == "gpt2":
             adapted, saved = "c_attn, mlp.c_proj", "wte, lm_head, ln_f"
         if family == "t5":

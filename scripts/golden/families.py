@@ -399,6 +399,36 @@ SHAPES = {
                     num_experts_per_tok=2, n_shared_experts=1, moe_intermediate_size=11, norm_topk_prob=False,
                     first_k_dense_replace=0,
                     rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+    # Keys and values of narrow rows, values narrower than keys; queries of narrow rows too; stretched positions correct
+    # the scores of whole heads; one dense layer, then experts in groups.
+    "deepseek_v3": dict(
+        family="deepseek_v3", seed=1931, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets="all-linear", r=4,
+        alpha=40,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=4, q_lora_rank=14, kv_lora_rank=10, qk_nope_head_dim=8, qk_rope_head_dim=6,
+                    v_head_dim=9, rms_norm_eps=1e-2, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
+                    moe_intermediate_size=13, n_group=4, topk_group=2, first_k_dense_replace=1, pad_token_id=0,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 500.0, "factor": 40.0, "beta_fast": 8.0,
+                                     "beta_slow": 1.0, "mscale": 0.7, "mscale_all_dim": 1.0,
+                                     "original_max_position_embeddings": 24})),
+    # Queries of the stream, biases, values as wide as keys, no layer with experts, plain positions; tied.
+    "deepseek_v3_dense": dict(
+        family="deepseek_v3", seed=1832, dtype=torch.float32, spread=0.4, batch=(1, 33), targets=["kv_b_proj", "o_proj"],
+        r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, q_lora_rank=None, kv_lora_rank=11, qk_nope_head_dim=4, qk_rope_head_dim=8,
+                    v_head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=True, attention_bias=True,
+                    first_k_dense_replace=2, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=11,
+                    n_group=1, topk_group=1, rope_parameters=DEFAULT_ROPE)),
+    # Norms of narrow rows have an epsilon of their own.
+    "glm4_moe_lite": dict(
+        family="glm4_moe_lite", seed=1841, dtype=torch.bfloat16, spread=0.4, batch=(3, 13),
+        targets=["q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"], r=2, alpha=16,
+        config=dict(vocab_size=61, hidden_size=26, intermediate_size=29, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, q_lora_rank=12, kv_lora_rank=9, qk_nope_head_dim=10, qk_rope_head_dim=4,
+                    v_head_dim=14, rms_norm_eps=1e-1, n_routed_experts=5, num_experts_per_tok=2,
+                    moe_intermediate_size=11, mlp_layer_types=["sparse", "dense"], pad_token_id=0,
+                    rope_parameters={"rope_type": "default", "rope_theta": 300.0})),
     # Layers that see 6 positions and all take turns; sinks; positions stretched as where config.json is silent, over
     # few of them.
     "gpt_oss": dict(

@@ -52,6 +52,7 @@ SHAPES = {
 
 
 def has_experts(config):
+    config = config.get_text_config()
     return hasattr(config, "num_experts_per_tok") and getattr(config, "num_local_experts", None) != 0
 
 
@@ -136,13 +137,14 @@ def router_margin(model, ids):
     """How much likelier the last chosen expert is than the first that is not, where routers are closest to a tie."""
     if not has_experts(model.config):
         return 1.0
-    chosen = model.config.num_experts_per_tok
+    chosen = model.config.get_text_config().num_experts_per_tok
     corrected = [module for module in model.modules() if hasattr(module, CORRECTION)]
     if corrected:
         return min(margin_of_corrected(model, router, ids) for router in corrected)
     margin = 1.0
     with torch.no_grad():
-        for logits in model(ids, output_router_logits=True).router_logits:
+        text = getattr(model.model, "language_model", model)
+        for logits in text(ids, output_router_logits=True).router_logits:
             best = logits.softmax(-1).sort(-1, descending=True).values
             if chosen < best.shape[-1]:
                 margin = min(margin, (best[:, chosen - 1] - best[:, chosen]).min().item())

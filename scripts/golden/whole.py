@@ -57,6 +57,20 @@ SHAPES = {
                                      "original_max_position_embeddings": 10, "max_position_embeddings": 160,
                                      "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
                                      "llama_4_scaling_beta": 0.3})),
+    # Mistral Small 4: keys and values of narrow rows; a softmax chooses experts, uncorrected; queries grow beyond the
+    # original positions, whole heads of them.
+    "whole_mistral4": dict(
+        family="mistral3", seed=1851, dtype=torch.float32, spread=0.4, batch=(1, 37), targets=["o_proj"], r=3, alpha=24,
+        target_parameters=["experts.gate_up_proj", "experts.down_proj"],
+        whole=dict(vision_config=PIXTRAL, image_token_index=62, spatial_merge_size=1, tie_word_embeddings=False),
+        config=dict(model_type="mistral4", vocab_size=63, hidden_size=28, intermediate_size=31, num_hidden_layers=2,
+                    num_attention_heads=4, num_key_value_heads=4, q_lora_rank=13, kv_lora_rank=10, qk_nope_head_dim=6,
+                    qk_rope_head_dim=6, v_head_dim=10, rms_norm_eps=1e-4, n_routed_experts=6, num_experts_per_tok=2,
+                    n_shared_experts=1, moe_intermediate_size=16, routed_scaling_factor=1.3, pad_token_id=0,
+                    max_position_embeddings=160,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 1000.0, "factor": 16.0,
+                                     "original_max_position_embeddings": 10, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                     "llama_4_scaling_beta": 0.3})),
     # Three grids of positions, which are one for text.
     "whole_qwen2_5_vl": dict(
         family="qwen2_5_vl", seed=504, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["k_proj", "up_proj"],

@@ -47,7 +47,8 @@ TRAININGS = [
 # One small model of each architecture, of those that the CPU is compared with transformers by.
 GOLDEN = ROOT / "tests/model/golden"
 FAMILIES = """cohere2 cwm gemma2 gemma3 gemma4 glm4 gpt2 gpt_oss granite granite_moe llama_stretched ministral3_windowed
-mistral_windowed mixtral olmo2 olmo3 olmoe phi3_long qwen2 qwen3 qwen3_moe qwen2_moe qwen3_next glm4_moe smollm3 t5_first t5_flan""".split()
+mistral_windowed mixtral olmo2 olmo3 olmoe phi3_long qwen2 qwen3 qwen3_moe qwen2_moe qwen3_next glm4_moe deepseek_v3
+glm4_moe_lite smollm3 t5_first t5_flan""".split()
 
 
 def units(session):

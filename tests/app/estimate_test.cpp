@@ -202,7 +202,7 @@ TEST_F(Estimate, ProposesNoModelOfAnotherSize) {
               HasSubstr("did you mean gemma-3-12b or gemma-3-1b or gemma-3-270m or gemma-3-27b or gemma-3-4b?"));
   for (const char* name :
        {"google/gemma-3n-E4B-it", "google/gemma-4-E2B-it", "google/gemma-4-26B-A4B-it", "microsoft/phi-2",
-        "meta-llama/Llama-3.2-11B-Vision-Instruct", "deepseek-ai/DeepSeek-V3.1", "Qwen/Qwen3-VL-30B-A3B-Instruct",
+        "meta-llama/Llama-3.2-11B-Vision-Instruct", "deepseek-ai/DeepSeek-V3.2", "Qwen/Qwen3-VL-30B-A3B-Instruct",
         "ibm-granite/granite-4.0-h-tiny", "moonshotai/Kimi-K2-Instruct"}) {
     EXPECT_THAT(told(name), AllOf(HasSubstr("is of no family that fathom trains"), HasSubstr("fathom phantom"),
                                   Not(HasSubstr("hf download"))))

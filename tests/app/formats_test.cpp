@@ -56,6 +56,7 @@ TEST_F(Formats, JsonIsOneObject) {
   // A byte for each block of 64, FP32 for 256 of these and one more for the matrix.
   EXPECT_NEAR(json["storage"][7]["bytes_per_billion"], 0.5e9 + 1e9 / 64 + 4e9 / 64 / 256, 1000);
   EXPECT_EQ(json["storage"][8]["bytes_per_billion"], 0.53125e9);
+  EXPECT_EQ(json["storage"][9]["bytes_per_billion"], 1.03125e9);
 }
 
 TEST_F(Formats, TheLargestOfARunIsAChoice) {

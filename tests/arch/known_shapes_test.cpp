@@ -65,6 +65,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"qwen3.5-35b-a3b", 34'660'610'688},  {"gpt-oss-20b", 20'914'757'184},
       {"gpt-oss-120b", 116'829'156'672},    {"qwen3-next-80b-a3b", 79'674'391'296},
       {"glm-4.5-air", 106'852'251'264},     {"glm-4.5", 352'797'829'024},
+      {"deepseek-v3", 671'026'419'200},     {"moonlight-16b-a3b", 15'960'110'208},
+      {"glm-4.7-flash", 29'943'393'920},    {"mistral-small-4", 118'972'826'624},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {

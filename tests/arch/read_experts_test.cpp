@@ -142,7 +142,7 @@ TEST(ReadExperts, RefusesOtherRoutersByName) {
     config[key] = value;
     EXPECT_THAT(refusal_of_config(config), HasSubstr(std::string("config.json: ") + key + ": ")) << key;
   }
-  EXPECT_THAT(refusal_of_config({{"architectures", {"DeepseekV3ForCausalLM"}}, {"model_type", "deepseek_v3"}}),
+  EXPECT_THAT(refusal_of_config({{"architectures", {"DeepseekV2ForCausalLM"}}, {"model_type", "deepseek_v2"}}),
               HasSubstr("architectures: "));
 }
 

@@ -206,6 +206,8 @@ TEST(ReadGptOss, RefusesCodesOfOtherKinds) {
     return refusal_of_config(config);
   };
   EXPECT_THAT(refusal({{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}}), HasSubstr("has experts"));
+  EXPECT_THAT(refusal({{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}}),
+              HasSubstr("has matrices that folders store transposed"));
   EXPECT_THAT(refusal(kMxfp4, {{"hidden_size", 80}}),
               HasSubstr("blocks of 32 numbers, which do not divide rows of 80"));
   EXPECT_THAT(refusal({{"quant_method", "mxfp4"}, {"modules_to_not_convert", {"model.layers.0.mlp.experts"}}}),

@@ -62,6 +62,15 @@ TEST(RotaryFrequencies, OfAnAlphaSlowTheSlowestPairByIt) {
   EXPECT_NEAR(slow[32], std::pow(10000 * std::pow(1000, 128.0 / 126), -0.5), 1e-9);
 }
 
+TEST(RotaryFrequencies, BehindAStillFrontAreThoseOfTheRestAlone) {
+  const YarnRope yarn{.factor = 40, .original_positions = 64};
+  const std::vector<float> alone = rotary_frequencies({.width = 8, .theta = 500, .scaling = yarn});
+  const std::vector<float> behind = rotary_frequencies({.width = 14, .still_front = 6, .theta = 500, .scaling = yarn});
+  ASSERT_EQ(behind.size(), 7U);
+  EXPECT_EQ(std::vector<float>(behind.begin(), behind.begin() + 3), std::vector<float>(3, 0.0F));
+  EXPECT_EQ(std::vector<float>(behind.begin() + 3, behind.end()), alone);
+}
+
 TEST(QueryScale, GrowsInSteps) {
   const Rotary rotary{.width = 4, .query_scale = 2, .query_growth = 0.1, .query_growth_positions = 100};
   EXPECT_EQ(query_scale(rotary, 99), 2);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -34,6 +35,11 @@ at::Tensor tensor_of(const weights::ModelFolder& folder, const std::string& name
   const auto entry = folder.find(name);
   const auto options = at::TensorOptions().dtype(ops::scalar_type(entry->info->dtype));
   return at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, options).clone();
+}
+
+arch::ParameterSpec spec_of(const std::string& name, const arch::Architecture& architecture) {
+  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(architecture);
+  return *std::ranges::find(specs, name, &arch::ParameterSpec::name);
 }
 
 class QuantizeFolderTest : public ::testing::Test {
@@ -95,7 +101,7 @@ TEST_F(QuantizeFolderTest, tells_errors_that_a_reader_finds) {
     const at::Tensor before_ND = tensor_of(plain, kMatrix);
     const ops::QuantizedMatrix matrix =
         ops::empty_quantized_matrix(architecture.quantized->scheme, before_ND.size(0), before_ND.size(1), at::kCPU, {});
-    model::copy_stored(matrix, kMatrix, /*experts=*/1, *architecture.quantized, folder);
+    model::copy_stored(matrix, spec_of(kMatrix, architecture), architecture, folder);
     const at::Tensor noise_N = (ops::dequantize(matrix, at::kFloat).to(at::kDouble) - before_ND).square().sum(1);
     const at::Tensor signal_N = before_ND.to(at::kDouble).square().sum(1);
     EXPECT_NEAR(error.rmse(), std::sqrt(noise_N.sum().item<double>() / static_cast<double>(before_ND.numel())), 1e-12)
@@ -164,30 +170,42 @@ TEST_F(QuantizeFolderTest, reads_codes_back_into_floats) {
   const at::Tensor read_ND = tensor_of(wide, kMatrix);
   const ops::QuantizedMatrix matrix =
       ops::empty_quantized_matrix(architecture.quantized->scheme, read_ND.size(0), read_ND.size(1), at::kCPU, {});
-  model::copy_stored(matrix, kMatrix, /*experts=*/1, *architecture.quantized, narrow);
+  model::copy_stored(matrix, spec_of(kMatrix, architecture), architecture, narrow);
   EXPECT_TRUE(at::equal(read_ND, ops::dequantize(matrix, at::kFloat)));
 }
 
-// Experts come out as transformers stores them, by what they read; BF16 holds each of their numbers.
-TEST_F(QuantizeFolderTest, reads_experts_in_mxfp4_back_into_floats) {
-  request_.source = FATHOM_SOURCE_DIR "/tests/model/mxfp4";
-  quantize("bf16");
-  const weights::ModelFolder codes(request_.source), wide(request_.out);
-  const arch::Architecture architecture = arch::read_architecture(codes), read = arch::read_architecture(wide);
-  EXPECT_FALSE(read.quantized);
-  EXPECT_EQ(read.dtype, DType::kBF16);
-  const auto logits = [](const weights::ModelFolder& folder, const arch::Architecture& of) {
-    model::ModelOptions options;
-    if (of.quantized) options.parameters.base_scheme = of.quantized->scheme;
-    model::Decoder model(of, options);
-    model.load(folder, 1);
-    model.set_training(false);
-    const at::NoGradGuard no_gradients;
-    return model.forward(at::arange(10).unsqueeze(0));
-  };
-  EXPECT_TRUE(at::allclose(logits(wide, read), logits(codes, architecture), 1e-5, 1e-5));
-  request_.out = root_ / "again";
-  EXPECT_THAT(refusal("nf4"), HasSubstr("is quantized already, in MXFP4"));
+at::Tensor logits_of(const weights::ModelFolder& folder) {
+  const arch::Architecture architecture = arch::read_architecture(folder);
+  model::ModelOptions options;
+  if (architecture.quantized) options.parameters.base_scheme = architecture.quantized->scheme;
+  model::Decoder model(architecture, options);
+  model.load(folder, 1);
+  model.set_training(false);
+  const at::NoGradGuard no_gradients;
+  return model.forward(at::arange(10).unsqueeze(0));
+}
+
+// Codes that no `quantize` makes: gpt-oss's experts come out by what they read, as transformers stores them. BF16 holds
+// each of MXFP4's numbers.
+TEST_F(QuantizeFolderTest, reads_codes_of_others_back_into_floats) {
+  for (const std::string name : {"mxfp4", "fp8_blocks/llama", "fp8_blocks/qwen3_moe"}) {
+    const bool mxfp4 = name == "mxfp4";
+    request_.source = FATHOM_SOURCE_DIR "/tests/model/" + name;
+    request_.out = root_ / ("wide" + fs::path(name).filename().string());
+    quantize(mxfp4 ? "bf16" : "fp32");
+    const weights::ModelFolder codes(request_.source), wide(request_.out);
+    const arch::Architecture read = arch::read_architecture(wide);
+    EXPECT_FALSE(read.quantized);
+    EXPECT_EQ(read.dtype, mxfp4 ? DType::kBF16 : DType::kF32);
+    EXPECT_TRUE(at::allclose(logits_of(wide), logits_of(codes), 1e-5, 1e-5)) << name;
+    if (!mxfp4) {
+      std::vector<std::string> without_scales = codes.names();
+      std::erase_if(without_scales, [](const std::string& each) { return each.ends_with("_scale_inv"); });
+      EXPECT_EQ(wide.names(), without_scales);
+    }
+    request_.out = root_ / "again";
+    EXPECT_THAT(refusal("nf4"), HasSubstr(mxfp4 ? "quantized already, in MXFP4" : "already, in FP8, blocks of 128"));
+  }
 }
 
 TEST_F(QuantizeFolderTest, refuses_what_would_not_be_a_model) {

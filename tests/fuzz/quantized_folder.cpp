@@ -47,7 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const fathom::quant::FolderFormat format =
         fathom::quant::parse_quantization_config(fathom::parse_json(text.substr(0, end), "config.json"), "config.json");
     const fathom::weights::ModelFolder model(folder.path());
-    fathom::quant::find_matrix(model, format, "m.weight", 4, 64);
+    const int64_t columns = std::max<int64_t>(64, fathom::quant::block_of(format.scheme));
+    fathom::quant::find_matrix(model, format, "m.weight", 4, columns);
   } catch (const fathom::Error&) {
   }
   return 0;

@@ -178,14 +178,14 @@ TEST_P(CudaKernelsOf, cross_entropy_of_nan_and_of_no_token_is_nan) {
 }
 
 // Whole packs and single values, blocks across the ends of rows, short last blocks, more than one block of threads; the
-// columns of INT4 are whole groups.
+// columns of groups are whole ones.
 TEST_P(CudaKernelsOf, dequantize_has_the_bits_of_the_CPU) {
   using enum quant::Scheme;
-  for (const quant::Scheme scheme : {kInt8, kFp8, kNf4, kNf4DoubleQuant, kInt4Group128, kInt4Group16, kMxfp4}) {
+  for (const quant::Scheme scheme :
+       {kInt8, kFp8, kFp8Block128, kNf4, kNf4DoubleQuant, kInt4Group128, kInt4Group16, kMxfp4}) {
     for (const auto& [rows, columns] :
          std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 128}, {7, 51}, {5, 96}, {130, 640}, {65, 33}}) {
-      const bool whole = quant::is_int4(scheme) || quant::is_mxfp4(scheme);
-      const int64_t width = whole ? round_up(columns, quant::block_of(scheme)) : columns;
+      const int64_t width = quant::has_blocks_of_rows(scheme) ? round_up(columns, quant::block_of(scheme)) : columns;
       const at::Tensor values_ND = draw_at({rows, width}, true, 0.1).to(at::kFloat);
       if (rows > 4) values_ND[2].zero_(), values_ND[3][width - 1] = NAN;
       const QuantizedMatrix matrix = empty_quantized_matrix(scheme, rows, width, at::kCPU, tables_on_cpu(scheme));
@@ -205,8 +205,8 @@ TEST_P(CudaKernelsOf, dequantize_has_the_bits_of_the_CPU) {
 
 TEST_P(CudaKernelsOf, dequantize_reads_every_code) {
   const at::Tensor bytes = at::arange(256, at::kByte);
-  for (const quant::Scheme scheme : {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kNf4,
-                                     quant::Scheme::kInt4Group128, quant::Scheme::kMxfp4}) {
+  for (const quant::Scheme scheme : {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kFp8Block128,
+                                     quant::Scheme::kNf4, quant::Scheme::kInt4Group128, quant::Scheme::kMxfp4}) {
     const int64_t columns = quant::is_in_4_bits(scheme) ? 512 : 256;
     QuantizedMatrix matrix = empty_quantized_matrix(scheme, 1, columns, at::kCPU, tables_on_cpu(scheme));
     matrix.codes.view(at::kByte).view({-1}).copy_(bytes);

@@ -4,6 +4,7 @@
 
 #include "ops/activation.h"
 #include "ops/gated_rows.h"
+#include "ops/join_heads.h"
 #include "ops/linear/split_columns.h"
 #include "ops/norm.h"
 #include "ops/rotary.h"
@@ -149,6 +150,32 @@ TEST_P(Elementwise, split_columns) {
   const at::Tensor first = split_columns(x, 1, {{5}, {1}, {9}})[0];
   EXPECT_TRUE(first.is_contiguous());
   EXPECT_NE(first.data_ptr(), x.data_ptr()) << "of one row too, a part is nobody else's";
+}
+
+// As attention's output is taken of heads that were widened by zeros.
+TEST_P(Elementwise, split_columns_leave_out_what_is_behind_them) {
+  const Operator ours = [](const std::vector<at::Tensor>& in) { return split_columns(in[0], 3, {{4}})[0]; };
+  const Operator reference = [](const std::vector<at::Tensor>& in) {
+    return in[0].view({-1, 3, 7}).narrow(2, 0, 4).flatten(1);
+  };
+  for (const int64_t rows : {1, 37}) expect_equal(ours, reference, {draw({rows, 21}, type_)});
+}
+
+// Three heads of four numbers and two that they share; and of four numbers and three zeros. Sums over heads are rounded
+// once.
+TEST_P(Elementwise, join_heads) {
+  const Operator shared = [](const std::vector<at::Tensor>& in) { return join_heads(in[0], in[1], 3, 6); };
+  const Operator of_shared = [](const std::vector<at::Tensor>& in) {
+    return at::cat({in[0].view({-1, 3, 4}), in[1].unsqueeze(1).expand({-1, 3, -1})}, 2).flatten(1);
+  };
+  const Operator widened = [](const std::vector<at::Tensor>& in) { return join_heads(in[0], {}, 3, 7); };
+  const Operator of_widened = [](const std::vector<at::Tensor>& in) {
+    return at::constant_pad_nd(in[0].view({-1, 3, 4}), {0, 3}).flatten(1);
+  };
+  for (const int64_t rows : {1, 37}) {
+    expect_equal(shared, of_shared, {draw({rows, 12}, type_), draw({rows, 2}, type_)});
+    expect_equal(widened, of_widened, {draw({rows, 12}, type_)});
+  }
 }
 
 // As Qwen3-Next lays queries, keys, values and gates of each key head: the first three of all heads beside each other.

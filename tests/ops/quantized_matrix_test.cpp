@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/rounding.h"
 #include "ops/linear/linear.h"
 #include "ops/quantized/quantized_parts.h"
 #include "ops/quantized/quantized_rows.h"
@@ -29,13 +30,20 @@ struct Sizes {
 // Whole blocks, blocks across the ends of rows, a short last block, an odd number of values, more than one part.
 constexpr Sizes kSizes[] = {{3, 128}, {5, 96}, {7, 51}, {1, 1}, {130, 9000}, {65, 33}};
 constexpr Sizes kSizesOfGroups[] = {{3, 128}, {5, 96}, {1, 32}, {70, 16384}};
+constexpr Sizes kSizesOfLargeGroups[] = {{3, 128}, {5, 256}, {70, 16384}};
 constexpr Sizes kSizesOfSmallGroups[] = {{3, 48}, {9, 688}, {1, 16}};
-constexpr Scheme kSchemes[] = {Scheme::kInt8,           Scheme::kFp8,         Scheme::kNf4,
-                               Scheme::kNf4DoubleQuant, Scheme::kInt4Group32, Scheme::kInt4Group16};
+constexpr Scheme kSchemes[] = {Scheme::kInt8,        Scheme::kFp8,         Scheme::kNf4,        Scheme::kNf4DoubleQuant,
+                               Scheme::kInt4Group32, Scheme::kInt4Group16, Scheme::kFp8Block128};
 
 std::span<const Sizes> sizes_of(Scheme scheme) {
   if (scheme == Scheme::kInt4Group16) return kSizesOfSmallGroups;
+  if (scheme == Scheme::kFp8Block128) return kSizesOfLargeGroups;
   return quant::is_int4(scheme) ? std::span<const Sizes>(kSizesOfGroups) : kSizes;
+}
+
+// So many columns, or what is a whole group.
+int64_t width_of(Scheme scheme, int64_t columns) {
+  return quant::has_blocks_of_rows(scheme) ? round_up(columns, quant::block_of(scheme)) : columns;
 }
 
 QuantizedMatrix quantized(Scheme scheme, const at::Tensor& values_ND, const QuantTables& tables = {}) {
@@ -60,9 +68,9 @@ at::Tensor round_trip(Scheme scheme, const at::Tensor& values_ND) {
     std::vector<uint8_t>& of_run = codes.emplace_back(static_cast<size_t>(n));
     scales.push_back(scheme == Scheme::kInt8
                          ? quant::quantize_int8(in + first, n, reinterpret_cast<int8_t*>(of_run.data()))
-                     : scheme == Scheme::kFp8 ? quant::quantize_fp8(in + first, n, of_run.data())
-                     : quant::is_nf4(scheme)  ? quant::quantize_nf4(in + first, n, of_run.data())
-                                              : quant::quantize_int4(in + first, n, of_run.data()));
+                     : quant::is_fp8(scheme) ? quant::quantize_fp8(in + first, n, of_run.data())
+                     : quant::is_nf4(scheme) ? quant::quantize_nf4(in + first, n, of_run.data())
+                                             : quant::quantize_int4(in + first, n, of_run.data()));
   }
   const auto scale_count = static_cast<int64_t>(scales.size());
   if (scheme == Scheme::kNf4DoubleQuant) {
@@ -78,7 +86,7 @@ at::Tensor round_trip(Scheme scheme, const at::Tensor& values_ND) {
     const int64_t first = static_cast<int64_t>(i) * run, n = std::min(run, count - first);
     if (scheme == Scheme::kInt8) {
       quant::dequantize_int8(reinterpret_cast<const int8_t*>(codes[i].data()), scales[i], n, out + first);
-    } else if (scheme == Scheme::kFp8) {
+    } else if (quant::is_fp8(scheme)) {
       quant::dequantize_fp8(codes[i].data(), scales[i], n, out + first);
     } else if (quant::is_int4(scheme)) {
       quant::dequantize_int4(codes[i].data(), scales[i], n, out + first);
@@ -154,7 +162,7 @@ TEST_P(Quantized, is_made_alike_by_operators_of_aten) {
 }
 
 TEST_P(Quantized, keeps_zeros_and_shows_what_is_not_finite) {
-  at::Tensor values_ND = at::zeros({2, 32});
+  at::Tensor values_ND = at::zeros({2, width_of(GetParam(), 32)});
   EXPECT_TRUE(at::equal(dequantize(quantized(GetParam(), values_ND), at::kFloat), values_ND));
   values_ND[1][3] = std::numeric_limits<float>::infinity();
   const int64_t alike = GetParam() == Scheme::kInt4Group16 ? 16 : 32;  // values of one scale
@@ -166,8 +174,9 @@ TEST_P(Quantized, keeps_zeros_and_shows_what_is_not_finite) {
 TEST_P(Quantized, multiplies_as_what_it_stands_for) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     at::manual_seed(8);
-    const QuantizedMatrix matrix = quantized(GetParam(), at::randn({70, 96}));
-    const at::Tensor a_RD = at::randn({4, 96}), b_NR = at::randn({70, 4}), x_TD = draw({13, 96}, type);
+    const int64_t width = width_of(GetParam(), 96);
+    const QuantizedMatrix matrix = quantized(GetParam(), at::randn({70, width}));
+    const at::Tensor a_RD = at::randn({4, width}), b_NR = at::randn({70, 4}), x_TD = draw({13, width}, type);
     std::vector<at::Tensor> results[2];
     for (const bool plain : {false, true}) {
       const std::vector<at::Tensor> in = {x_TD.clone().set_requires_grad(true), a_RD.clone().set_requires_grad(true),
@@ -191,7 +200,7 @@ TEST_P(Quantized, multiplies_as_what_it_stands_for) {
 TEST_P(Quantized, is_read_back_by_rows) {
   at::manual_seed(8);
   for (const Sizes& sizes : {Sizes{200, 96}, Sizes{130, 32}}) {
-    const QuantizedMatrix matrix = quantized(GetParam(), at::randn({sizes.rows, sizes.columns}));
+    const QuantizedMatrix matrix = quantized(GetParam(), at::randn({sizes.rows, width_of(GetParam(), sizes.columns)}));
     const at::Tensor whole_ND = dequantize(matrix, at::kFloat);
     for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 64}, {64, 64}, {128, sizes.rows - 128}}) {
       EXPECT_TRUE(at::equal(dequantize_rows(matrix, first, count), whole_ND.narrow(0, first, count))) << first;
@@ -200,7 +209,7 @@ TEST_P(Quantized, is_read_back_by_rows) {
 }
 
 std::string scheme_name(const ::testing::TestParamInfo<Scheme>& info) {
-  constexpr const char* kNames[] = {"INT8",         "FP8",         "NF4",         "NF4DoubleQuant",
+  constexpr const char* kNames[] = {"INT8",         "FP8",         "FP8Block128", "NF4",        "NF4DoubleQuant",
                                     "INT4Group128", "INT4Group64", "INT4Group32", "INT4Group16"};
   return kNames[static_cast<size_t>(info.param)];
 }

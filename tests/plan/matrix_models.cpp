@@ -35,7 +35,7 @@ void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t
                                     "HunYuanDenseV1ForCausalLM",  "Lfm2ForCausalLM",
                                     "Qwen3_5ForCausalLM",         "GptOssForCausalLM",
                                     "Gemma4ForCausalLM",          "Glm4MoeForCausalLM",
-                                    "Qwen2MoeForCausalLM"};
+                                    "Qwen2MoeForCausalLM",        "DeepseekV3ForCausalLM"};
   architecture.family = kFamilies.at(level);
   layer.attention().input_bias = level == 1 || level == 2 || level == kSeedOss || level == kGptOss;
   layer.attention().output_bias = layer.feed_forward.bias = level == 1;
@@ -142,6 +142,7 @@ void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
     if (level == kGemma3 || level == kGemma4) attention.rotary->query_scale = 0.5;
     if (level == kGemma4 && has_larger_heads(layers, number)) attention.rotary->still_pairs = attention.head_dim / 4;
     if (level == kGemma3 && second) attention.rotary->theta = 500;
+    if (level == kLatent) attention.rotary->still_front = attention.head_dim - attention.latent->turned;
     if ((level == kGranite || level == kCohere2) && second) attention.rotary.reset();
   }
 }
@@ -162,6 +163,14 @@ arch::GatedDelta draw_delta(bool groups, SplitMix64& random) {
   delta.key_dim = groups ? 32 : 4 + of(20);
   delta.value_dim = groups ? 32 : 4 + of(20);
   return delta;
+}
+
+// Two numbers of each head are turned, and values may be narrower than keys; queries may be made of the stream.
+arch::LatentHeads draw_latent(int64_t head_dim, bool groups, SplitMix64& random) {
+  const auto of = [&](int64_t most) { return static_cast<int64_t>(1 + random.below(static_cast<uint64_t>(most))); };
+  const int64_t queries = of(2) == 1 ? 0 : 4 + of(30), keys = 4 + of(30), values = of(head_dim);
+  if (groups) return {.query_rank = 32, .rank = 64, .turned = 2, .value_dim = head_dim};
+  return {.query_rank = queries, .rank = keys, .turned = 2, .value_dim = values};
 }
 
 // Rows of whole groups, as INT4 needs them.
@@ -211,6 +220,9 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   const auto vocabulary = int64_t{100} << random.below(6);
   architecture.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
   if (levels[kQat] >= kInt4Qat) fit_groups(architecture, layer);
+  if (levels[kFamily] == kLatent) {
+    attention.latent = draw_latent(attention.head_dim, levels[kQat] >= kInt4Qat, random);
+  }
   architecture.layers.assign(static_cast<size_t>(number_of(levels, kLayers)), layer);
   architecture.tie_word_embeddings = is_on(levels, kTied);
   if (encodes(levels)) {

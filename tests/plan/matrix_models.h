@@ -44,7 +44,7 @@ constexpr size_t kT5 = 5, kFlanT5 = 6;
 constexpr size_t kWithExperts = 7;
 constexpr size_t kGemma3 = 8, kPhi3 = 9, kGranite = 10, kGemma2 = 11, kCohere2 = 12, kGpt2 = 13, kSeedOss = 14,
                  kArcee = 15, kHunyuan = 16, kLfm2 = 17, kQwen35 = 18, kGptOss = 19, kGemma4 = 20, kGlmMoe = 21,
-                 kQwen2Moe = 22;
+                 kQwen2Moe = 22, kLatent = 23;
 inline bool routes(size_t level) {
   return level == kWithExperts || level == kGptOss || level == kGlmMoe || level == kQwen2Moe;
 }

@@ -24,15 +24,15 @@ bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[k
 // its memory shows: only LoRA has a frozen base, weights in FP16 and modules trained beside it (which FP16 cannot be);
 // only AdamW over weights trained in BF16 has masters; codes are not rounded again, nor is an adapter with dropout,
 // which cannot be merged first; neither are experts and GPT-2 rounded, nor is there dropout before experts. Attention
-// by scores is of one kind, and has no rows of documents; in an encoder and decoder, and in GPT-2, its heads have their
-// own keys and no windows. An encoder and decoder is not computed in FP16.
+// by scores is of one kind, and has no rows of documents; in an encoder and decoder, in GPT-2, and where keys are made
+// of narrow rows, its heads have their own keys and no windows. An encoder and decoder is not computed in FP16.
 Levels in_effect(Levels levels) {
   const bool full = levels[kMethod] == 0;
   constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
   const bool gpt2 = levels[kFamily] == kGpt2;
   const bool by_scores = encodes(levels) || gpt2 || levels[kFamily] == kGemma2 || levels[kFamily] == kSeedOss;
   if (by_scores) levels[kAttention] = levels[kPacking] = 0;
-  if (encodes(levels) || gpt2) levels[kHeads] = levels[kWindow] = 0;
+  if (encodes(levels) || gpt2 || levels[kFamily] == kLatent) levels[kHeads] = levels[kWindow] = 0;
   if (encodes(levels) && levels[kPrecision] >= kFp16Autocast) levels[kPrecision] -= kFp16Autocast;
   if (full && levels[kPrecision] == kFp16Base) levels[kPrecision] = kFp16Autocast;
   if (full) levels[kBase] = 0;
@@ -47,7 +47,7 @@ Levels in_effect(Levels levels) {
 }
 
 // Families of new parts of layers, which came after the first runs were drawn and are the last ones.
-constexpr std::array kLater = {kLfm2, kQwen35, kGptOss, kGemma4, kGlmMoe, kQwen2Moe};
+constexpr std::array kLater = {kLfm2, kQwen35, kGptOss, kGemma4, kGlmMoe, kQwen2Moe, kLatent};
 
 // Full training is one level of the method, but half of all runs. family: one of kLater; none: another.
 Levels random_levels(SplitMix64& random, std::optional<size_t> family) {
@@ -284,9 +284,9 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
-      {"family", {"llama",   "llama_biased", "qwen2",   "qwen3",   "olmo2",   "t5",      "flan_t5",  "qwen3_moe",
-                  "gemma3",  "phi3",         "granite", "gemma2",  "cohere2", "gpt2",    "seed_oss", "arcee",
-                  "hunyuan", "lfm2",         "qwen35",  "gpt_oss", "gemma4",  "glm_moe", "qwen2_moe"}},
+      {"family", {"llama",   "llama_biased", "qwen2",   "qwen3",   "olmo2",   "t5",      "flan_t5",   "qwen3_moe",
+                  "gemma3",  "phi3",         "granite", "gemma2",  "cohere2", "gpt2",    "seed_oss",  "arcee",
+                  "hunyuan", "lfm2",         "qwen35",  "gpt_oss", "gemma4",  "glm_moe", "qwen2_moe", "latent"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

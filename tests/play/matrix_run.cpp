@@ -76,6 +76,15 @@ Json config_of(const arch::Architecture& architecture) {
                    {"first_k_dense_replace", 0},
                    {"partial_rotary_factor", 1.0}});
   }
+  if (const std::optional<arch::LatentHeads>& latent = attention.latent) {
+    config.update({{"q_lora_rank", latent->query_rank > 0 ? Json(latent->query_rank) : Json(nullptr)},
+                   {"kv_lora_rank", latent->rank},
+                   {"qk_nope_head_dim", attention.head_dim - latent->turned},
+                   {"qk_rope_head_dim", latent->turned},
+                   {"v_head_dim", latent->value_dim},
+                   {"head_dim", latent->turned},
+                   {"first_k_dense_replace", architecture.num_hidden_layers()}});
+  }
   if (layer.naming == arch::Naming::kLfm2) {
     config["block_auto_adjust_ff_dim"] = false;
     config["layer_types"] = Json::array();

@@ -67,6 +67,39 @@ TEST(FolderFormat, OfMxfp4HasExpertsAlone) {
   EXPECT_THAT(refusal(changed(Scheme::kMxfp4, "/modules_to_not_convert", "lm_head")), HasSubstr("expected a list"));
 }
 
+TEST(FolderFormat, OfFp8HasBlocksOf128) {
+  const FolderFormat blocks = format_of(Scheme::kFp8Block128);
+  const auto format = [](const Json& config) { return parse_quantization_config(config, "config.json"); };
+  const Json deepseek = {
+      {"activation_scheme", "dynamic"}, {"fmt", "e4m3"}, {"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  EXPECT_EQ(format(deepseek), blocks);
+  EXPECT_EQ(format({{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}}), blocks);
+  EXPECT_TRUE(asks_for_fp8_blocks(deepseek));
+  EXPECT_FALSE(asks_for_mxfp4(deepseek));
+  for (const char* key : {"modules_to_not_convert", "ignored_layers"}) {
+    const auto with = [&](const Json& value) {
+      Json config = deepseek;
+      config[key] = value;
+      return config;
+    };
+    EXPECT_EQ(format(with(nullptr)), blocks);
+    EXPECT_EQ(format(with({"lm_head", "model.embed_tokens", "model.norm", "model.layers.0.input_layernorm",
+                           "model.layers.0.self_attn.q_norm", "model.layers.0.mlp.gate", "gate",
+                           "model.layers.0.block_sparse_moe.gate.e_score_correction_bias"})),
+              blocks);
+    for (const char* projection : {"model.layers.0.mlp.gate_proj", "model.layers.0.mlp.shared_expert_gate",
+                                   "model.layers.61.self_attn", "model.layers.0.mlp.gate.0"}) {
+      EXPECT_THAT(refusal(with({"lm_head", projection})), AllOf(HasSubstr(key), HasSubstr("is left out")));
+    }
+    EXPECT_THAT(refusal(with("lm_head")), HasSubstr("expected a list"));
+  }
+  const auto with = [&](const char* key, const Json& value) { return refusal(changed(blocks.scheme, key, value)); };
+  EXPECT_THAT(with("/fmt", "e5m2"), HasSubstr(R"(fmt: expected "e4m3", got "e5m2")"));
+  EXPECT_THAT(with("/activation_scheme", "static"), HasSubstr(R"(expected "dynamic", got "static")"));
+  EXPECT_THAT(with("/weight_block_size", {64, 128}), HasSubstr("expected [128,128], got [64,128]"));
+  EXPECT_THAT(with("/weight_block_size", nullptr), HasSubstr("weight_block_size: is missing"));
+}
+
 TEST(FolderFormat, IsRefusedWhereItIsUnknown) {
   EXPECT_THAT(refusal("gptq"), HasSubstr("expected an object"));
   EXPECT_THAT(refusal(Json::object()), HasSubstr("quant_method: is missing"));

@@ -40,6 +40,7 @@ struct Matrix {
       scales.push_back(number() / 127);
       scale_codes.push_back(byte());
     }
+    if (scheme == Scheme::kFp8Block128) scales.assign(scales.size(), scales.front());  // one block
     for (int64_t i = 0; i < layout.outer_scales; ++i) outer.push_back(number());
     const void* of_blocks = has_byte_scales(scheme) ? static_cast<const void*>(scale_codes.data()) : scales.data();
     bytes = {scheme, kRows, kColumns, codes.data(), static_cast<const std::byte*>(of_blocks), outer.data()};
@@ -73,7 +74,9 @@ TEST_P(Stored, TakesTheBytesOfItsLayoutAndLittleMore) {
     for (const int64_t size : tensor.shape) of_tensor *= size;
     bytes += of_tensor;
   }
-  const int64_t layout = layout_of(GetParam(), kRows, kColumns).bytes();
+  int64_t layout = layout_of(GetParam(), kRows, kColumns).bytes();
+  if (GetParam() == Scheme::kFp8Block128) layout -= (kRows - 1) * 4;  // one scale for all rows
+
   constexpr int64_t kMost = 256 * 4 + 16 * 4 + 288;  // tables and the state of double quantization
   EXPECT_GE(bytes, layout - 4) << "the offset of double quantization is in its state";
   EXPECT_LE(bytes, layout + kMost);
@@ -256,6 +259,62 @@ TEST(StoredMatrix, MayBeOfSeveralExperts) {
   const StoredMatrix stored = find_matrix(folder, format, "m.experts.down_proj", kRows, kColumns, 3);
   EXPECT_EQ(std::memcmp(stored.codes, matrix.codes.data(), matrix.codes.size()), 0);
   EXPECT_THROW(find_matrix(folder, format, "m.experts.down_proj", kRows, kColumns, 2), Error);
+}
+
+// 300 rows are two whole blocks and a part of one; so are 150 of each of two experts one and a part.
+TEST(StoredMatrix, HasTheScalesOfItsBlocksInEachRow) {
+  const ScratchModel model;
+  const FolderFormat format = format_of(Scheme::kFp8Block128);
+  constexpr int64_t kTall = 300, kWide = 256;
+  for (const int64_t experts : {int64_t{1}, int64_t{2}}) {
+    const int64_t each = kTall / experts, blocks = experts * (experts == 1 ? 3 : 2);
+    std::vector<uint8_t> codes(kTall * kWide);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i % 251 % 127);
+    std::vector<float> scales;
+    for (int64_t i = 0; i < blocks * 2; ++i) scales.push_back(0.5f + static_cast<float>(i));
+    std::vector<int64_t> of_codes = {each, kWide}, of_scales = {blocks / experts, 2};
+    if (experts > 1) {
+      of_codes.insert(of_codes.begin(), experts);
+      of_scales.insert(of_scales.begin(), experts);
+    }
+    const std::vector<TensorSource> tensors = {tensor_of("m.weight", DType::kF8E4M3, of_codes, codes),
+                                               tensor_of("m.weight_scale_inv", DType::kF32, of_scales, scales)};
+    const weights::ModelFolder folder = model.open(tensors);
+    const StoredMatrix stored = find_matrix(folder, format, "m.weight", kTall, kWide, experts);
+    EXPECT_EQ(std::memcmp(stored.codes, codes.data(), codes.size()), 0);
+    ASSERT_EQ(std::ssize(stored.scales), kTall * 2);
+    for (int64_t row = 0; row < kTall; ++row) {
+      const int64_t block = row / each * (blocks / experts) + row % each / 128;
+      for (int64_t i = 0; i < 2; ++i) {
+        ASSERT_EQ(stored.scales[static_cast<size_t>(row * 2 + i)], scales[static_cast<size_t>(block * 2 + i)]) << row;
+      }
+    }
+    const MatrixBytes bytes = {
+        format.scheme, kTall,  kWide, stored.codes, reinterpret_cast<const std::byte*>(stored.scales.data()),
+        nullptr,       experts};
+    const auto again = sources_of_matrix("m.weight", bytes, DType::kBF16);
+    ASSERT_EQ(again.size(), 2u);
+    EXPECT_EQ(again[0].shape, of_codes);
+    EXPECT_EQ(again[1].shape, of_scales);
+    std::vector<float> written(scales.size());
+    again[1].read(reinterpret_cast<std::byte*>(written.data()), static_cast<int64_t>(written.size() * sizeof(float)));
+    EXPECT_EQ(written, scales);
+  }
+}
+
+TEST(StoredMatrix, TakesScalesOfBlocksInBf16AndRefusesRowsThatEndWithinOne) {
+  const ScratchModel model;
+  const FolderFormat format = format_of(Scheme::kFp8Block128);
+  const auto scales_of = [&](int64_t columns, DType type, std::vector<int64_t> shape, std::vector<uint16_t> bits) {
+    const auto codes =
+        tensor_of("m.weight", DType::kF8E4M3, {2, columns}, std::vector<uint8_t>(static_cast<size_t>(2 * columns)));
+    const auto folder = model.open({codes, tensor_of("m.weight_scale_inv", type, std::move(shape), std::move(bits))});
+    return find_matrix(folder, format, "m.weight", 2, columns).scales;
+  };
+  EXPECT_EQ(scales_of(256, DType::kBF16, {1, 2}, {0x3F80, 0x4049}), (std::vector<float>{1, 3.140625f, 1, 3.140625f}));
+  EXPECT_THROW(scales_of(256, DType::kBF16, {2, 2}, {0x3F80, 0x3F80, 0x3F80, 0x3F80}), Error);
+  EXPECT_THROW(scales_of(256, DType::kBF16, {1, 2}, {0x3F80, 0x7F80}), Error);
+  EXPECT_THROW(scales_of(200, DType::kBF16, {1, 2}, {0x3F80, 0x3F80}), Error);
 }
 
 TEST(StoredMatrix, TakesScalesIn16BitsAndOneForAllRows) {

@@ -51,7 +51,8 @@ void draw_files(Draft& draft) {
     run.weights = run.model["dtype"].get<std::string>();
     run.shards = dice.chance(0.2) ? 2 : 1;
     const bool may_int4 = draft.fits_int4() || draft.rarely();
-    if (!draft.has_experts() && (!draft.is_gpt2() || draft.rarely()) && dice.chance(0.2))
+    const bool plain = !draft.stored_in_codes();
+    if (plain && !draft.has_experts() && (!draft.is_gpt2() || draft.rarely()) && dice.chance(0.2))
       run.quantized = dice.one_of<std::string>({"nf4", "int8", "fp8", may_int4 ? "int4" : "nf4"});
   }
   run.tokenizer = vocabulary >= kByteTokens && dice.chance(0.5);

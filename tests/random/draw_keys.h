@@ -34,7 +34,7 @@ struct Draft {
   bool has_experts() const { return run.model.contains("num_experts_per_tok"); }
   bool encodes() const { return run.encodes(); }
   bool on_gpu() const { return !run.gpu.empty(); }
-  // Its folder has codes, which `quantize` makes or experts have from the start.
+  // Its folder has codes, which `quantize` makes or it has from the start.
   bool stored_in_codes() const { return !run.quantized.empty() || run.model.contains("quantization_config"); }
   bool quantized() const {
     return is("load_in_8bit", "true") || is("load_in_4bit", "true") || is("load_in_fp8", "true") || stored_in_codes();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arch/families.h"
+#include "base/error.h"
 #include "base/json_value.h"
 
 namespace fathom::random {
@@ -72,7 +73,7 @@ void draw_gpt_oss(Json& model, Dice& dice) {
 }
 
 // In up to three groups, with a part of one expert's width or more beside them.
-void draw_sigmoids(Json& model, Dice& dice) {
+void draw_deepseeks(Json& model, const arch::Family& family, Dice& dice) {
   for (const char* key : {"num_experts", "norm_topk_prob", "output_router_logits"}) model.erase(key);
   const int64_t groups = dice.one_of<int64_t>({1, 1, 2, 3}), of_group = dice.between(2, 4),
                 open = dice.between(1, groups);
@@ -82,10 +83,18 @@ void draw_sigmoids(Json& model, Dice& dice) {
   model["num_experts_per_tok"] = dice.between(1, std::min<int64_t>(open * of_group, 4));
   model["n_shared_experts"] = dice.between(1, 2);
   model["moe_intermediate_size"] = dice.between(8, 96);
-  model["first_k_dense_replace"] = dice.between(0, 1);
+  if (family.experts != arch::ExpertKeys::kGlm4MoeLite) {
+    model["first_k_dense_replace"] = dice.between(0, 1);
+  } else if (dice.chance(0.7)) {
+    Json types = Json::array();
+    for (auto layers = model["num_hidden_layers"].get<int64_t>(); layers > 0; --layers) {
+      types.push_back(dice.one_of<std::string>({"dense", "sparse", "sparse"}));
+    }
+    model["mlp_layer_types"] = types;
+  }
   if (dice.chance(0.5)) model["norm_topk_prob"] = dice.chance(0.5);
   if (dice.chance(0.5)) model["routed_scaling_factor"] = 2.5;
-  model["use_qk_norm"] = dice.chance(0.5);
+  if (family.query_key_norm_by_key) model["use_qk_norm"] = dice.chance(0.5);
 }
 
 // Odd counts, all of them chosen or one; what routers add to the loss.
@@ -99,7 +108,7 @@ void draw_experts(Json& model, const arch::Family& family, Dice& dice) {
   model["num_experts_per_tok"] = dice.between(1, std::min<int64_t>(count, 4));
   if (!always_normalised) model["norm_topk_prob"] = dice.chance(0.5);
   model["output_router_logits"] = dice.chance(0.4);
-  if (family.experts == arch::ExpertKeys::kGlm4Moe) return draw_sigmoids(model, dice);
+  if (family.latent || family.experts == arch::ExpertKeys::kGlm4Moe) return draw_deepseeks(model, family, dice);
   const bool next = family.experts == arch::ExpertKeys::kQwen3Next;
   const bool shares =
       next || family.experts == arch::ExpertKeys::kQwen2Moe || family.experts == arch::ExpertKeys::kQwen35Moe;
@@ -227,9 +236,25 @@ void draw_gemma4(Json& model, Dice& dice) {
   if (dice.chance(0.7)) model["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", sliding}};
 }
 
+// Narrow rows of any width, queries of the stream now and then, values as wide as keys or narrower.
+void draw_latent(Json& model, Dice& dice) {
+  const bool groups = model["hidden_size"].get<int64_t>() % 32 == 0;  // as INT4 has them
+  const auto rank = [&] { return groups ? 32 * dice.between(1, 3) : dice.between(1, 60); };
+  const auto still = dice.one_of<int64_t>({2, 6, 16, 32, 64}), turned = dice.one_of<int64_t>({2, 4, 10, 16, 32});
+  model.erase("head_dim");
+  model["num_key_value_heads"] = model["num_attention_heads"];
+  model["q_lora_rank"] = dice.chance(0.3) ? Json(nullptr) : Json(rank());
+  model["kv_lora_rank"] = rank();
+  model["qk_nope_head_dim"] = still;
+  model["qk_rope_head_dim"] = turned;
+  model["v_head_dim"] = groups ? 32 : dice.chance(0.3) ? still + turned : dice.between(1, still + turned);
+  if (groups) model["qk_nope_head_dim"] = 32;
+}
+
 // How positions are stretched, and how many numbers of a head they turn.
 void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
-  const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
+  const int64_t head_dim = family.latent                ? model["qk_rope_head_dim"].get<int64_t>()
+                           : model.contains("head_dim") ? model["head_dim"].get<int64_t>()
                            : family.head_dim != 0
                                ? family.head_dim
                                : model["hidden_size"].get<int64_t>() / model["num_attention_heads"].get<int64_t>();
@@ -250,6 +275,7 @@ void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
     rope["long_factor"] = std::vector<double>(pairs, 6.0);
   }
   if (family.rotary.query_growth != 0) rope["llama_4_scaling_beta"] = 0.2;
+  if (family.rotary.corrects_scores && dice.chance(0.5)) rope["mscale"] = rope["mscale_all_dim"] = 1.0;
   model[family.rotary.sliding_theta ? "rope_scaling" : "rope_parameters"] = rope;
 }
 
@@ -265,6 +291,29 @@ void draw_scales(Json& model, const arch::Family& family, Dice& dice) {
   if (!family.multipliers) return;
   for (const char* key : {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}) {
     if (dice.chance(0.7)) model[key] = dice.one_of<double>({0.25, 0.7, 3.0});
+  }
+}
+
+// FP8 in blocks, as published folders have it, where all rows are whole blocks once the widths are.
+void draw_fp8_blocks(Json& model, Dice& dice) {
+  if (model.contains("quantization_config") || model["num_hidden_layers"] > 2) return;
+  Json wide = model;
+  const int64_t heads = 4 * dice.between(1, 2);
+  for (const char* key : {"hidden_size", "intermediate_size", "moe_intermediate_size",
+                          "shared_expert_intermediate_size", "shared_intermediate_size"}) {
+    if (wide.contains(key)) wide[key] = 128 * dice.between(1, 2);
+  }
+  wide.update(
+      {{"head_dim", 32}, {"num_attention_heads", heads}, {"num_key_value_heads", dice.one_of<int64_t>({1, 2, heads})}});
+  if (wide.contains("kv_lora_rank")) {
+    wide.erase("head_dim");
+    wide.update({{"q_lora_rank", 128}, {"kv_lora_rank", 128}, {"v_head_dim", 32}, {"num_key_value_heads", heads}});
+  }
+  wide["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  try {
+    arch::parse_architecture(wide, "config.json");
+    model = std::move(wide);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a family with rows of other widths stays as it is
   }
 }
 
@@ -293,6 +342,7 @@ Json draw_model(Dice& dice) {
   if (family.keys == arch::Keys::kLfm2) draw_lfm2(model, dice);
   if (family.keys == arch::Keys::kGraniteHybrid) draw_granite_hybrid(model);
   if (family.keys == arch::Keys::kQwen35) draw_qwen35(model, dice);
+  if (family.latent) draw_latent(model, dice);
   const bool gemma4 = family.keys == arch::Keys::kGemma4;
   gemma4 ? draw_gemma4(model, dice) : draw_window(model, family, dice);
   draw_experts(model, family, dice);
@@ -300,6 +350,7 @@ Json draw_model(Dice& dice) {
   draw_scales(model, family, dice);
   model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});
   model["bos_token_id"] = model["pad_token_id"] = nullptr;
+  if (dice.chance(0.06)) draw_fp8_blocks(model, dice);
   return model;
 }
 
@@ -313,6 +364,7 @@ Json in_whole(const Json& model) {
       {"Gemma4ForCausalLM", "gemma4", "Gemma4ForConditionalGeneration", "gemma4_text", false},
       {"MistralForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "mistral", false},
       {"Ministral3ForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "ministral3", false},
+      {"Mistral4ForCausalLM", "mistral3", "Mistral3ForConditionalGeneration", "mistral4", false},
       {"Qwen2ForCausalLM", "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "", true},
       {"Qwen3ForCausalLM", "qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", false},
       {"Qwen3_5ForCausalLM", "qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", false},
@@ -321,8 +373,9 @@ Json in_whole(const Json& model) {
                                    [&](const Whole& row) { return model["architectures"][0] == row.family; });
   if (whole == std::end(kWholes)) return nullptr;
   Json config = {{"tie_word_embeddings", model["tie_word_embeddings"]}, {"dtype", model["dtype"]}};
+  if (model.contains("quantization_config")) config["quantization_config"] = model["quantization_config"];
   Json text = model;
-  for (const char* key : {"architectures", "tie_word_embeddings", "dtype"}) text.erase(key);
+  for (const char* key : {"architectures", "tie_word_embeddings", "dtype", "quantization_config"}) text.erase(key);
   text["model_type"] = whole->text_type;
   if (whole->flat) {
     config.update(text);

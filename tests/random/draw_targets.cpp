@@ -37,7 +37,10 @@ std::string pattern_of(const Words& words) {
 Value draw_expert_targets(Draft& draft) {
   const bool drops = !draft.is("lora_dropout", "0") && !draft.rarely();
   if (!drops && draft.dice.chance(0.3)) return "all-linear";
-  Words some = some_of({"q_proj", "k_proj", "v_proj", "o_proj"}, 0.4, draft.dice);
+  Words linear = projections_of(draft.run.model);
+  std::erase_if(linear,
+                [](const std::string& name) { return std::regex_match(name, std::regex("(gate|up|down)_proj")); });
+  Words some = some_of(linear, 0.4, draft.dice);
   if (draft.has_stacked_experts()) return some.empty() ? std::nullopt : Value(list_of(some));
   if (!drops && draft.dice.chance(0.4)) some.insert(some.end(), {"gate_proj", "up_proj"});
   if (!drops && draft.dice.chance(0.3)) some.emplace_back("down_proj");

@@ -1,6 +1,7 @@
 // Random weights in a model's folder, under the names that folders have, in one file or in shards with their index.
 #pragma once
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -18,10 +19,11 @@
 
 namespace fathom::random {
 
-// Numbers of either sign and of magnitudes about 2^-6, or codes and exponents of such; ones for norms. dice:
-// below(bound) draws from 0 to bound - 1.
+// Numbers of either sign and of magnitudes about 2^-6, or codes and scales of such; ones for norms. dice: below(bound)
+// draws from 0 to bound - 1.
 inline std::string random_bytes(const arch::ParameterSpec& spec, DType type, auto& dice) {
   const bool ones = spec.name.ends_with("norm.weight"), exponents = spec.name.ends_with("_scales");
+  const bool scales = spec.name.ends_with("_scale_inv");
   std::string bytes;
   for (int64_t i = 0; i < spec.elements(); ++i) {
     const uint64_t bits = dice.below(uint64_t{1} << 32);
@@ -29,8 +31,14 @@ inline std::string random_bytes(const arch::ParameterSpec& spec, DType type, aut
       bytes.push_back(static_cast<char>(exponents ? 117 + bits % 5 : bits & 0xff));
       continue;
     }
+    if (type == DType::kF8E4M3) {
+      bytes.push_back(static_cast<char>((bits & 0x80) | (bits & 0x7f) % 127));  // no NaN
+      continue;
+    }
     if (type == DType::kF32) {
-      const float value = ones ? 1.0F : (static_cast<float>(bits & 0xffff) / 65536.0F - 0.5F) / 16.0F;
+      float value = (static_cast<float>(bits & 0xffff) / 65536.0F - 0.5F) / 16.0F;
+      if (ones) value = 1;
+      if (scales) value = std::ldexp(1.0F + static_cast<float>(bits & 0xff) / 256, -13);
       bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
       continue;
     }
@@ -59,9 +67,13 @@ inline std::vector<std::pair<arch::ParameterSpec, DType>> stored_as(const arch::
   };
   const auto& codes = architecture.quantized;
   if (codes && spec.may_be_coded_in(codes->scheme)) {
-    for (const quant::StoredTensor& tensor :
-         quant::tensors_of_matrix(*codes, spec.name, spec.shape[0], spec.shape[1], spec.experts)) {
-      add(tensor.name, tensor.shape, tensor.dtype);
+    const std::vector<arch::StoredPart> parts = arch::spellings_in_codes(architecture, spec).front();
+    for (const arch::StoredPart& part : parts) {
+      const int64_t experts = part.shape.size() == 3 ? part.shape[0] : 1;
+      for (const quant::StoredTensor& tensor :
+           quant::tensors_of_matrix(*codes, part.name, part.rows, spec.shape[1], experts)) {
+        add(tensor.name, tensor.shape, tensor.dtype);
+      }
     }
     return stored;
   }

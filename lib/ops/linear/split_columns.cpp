@@ -50,6 +50,7 @@ struct SplitColumns : torch::autograd::Function<SplitColumns> {
       in_output(made[output], groups, to, width).copy_(in_groups(x_TN, groups, from, width));
     });
     context->saved_data["groups"] = groups;
+    context->saved_data["width"] = x_TN.size(1);
     for (size_t output = 0; output < parts.size(); ++output) {
       context->saved_data[std::to_string(output)] = parts[output];
     }
@@ -58,14 +59,15 @@ struct SplitColumns : torch::autograd::Function<SplitColumns> {
 
   // Autograd fills in zeros for a part that nothing read.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const int64_t groups = context->saved_data["groups"].toInt();
+    const int64_t groups = context->saved_data["groups"].toInt(), width = context->saved_data["width"].toInt();
     Parts parts;
-    int64_t width = 0;
+    int64_t covered = 0;
     for (size_t output = 0; output < gradients.size(); ++output) {
       parts.push_back(context->saved_data[std::to_string(output)].toIntVector());
-      width += gradients[output].size(1);
+      covered += gradients[output].size(1);
     }
     const at::Tensor grad_TN = at::empty({gradients.front().size(0), width}, gradients.front().options());
+    if (covered < width) grad_TN.zero_();
     each_part(groups, parts, [&](size_t output, int64_t to, int64_t from, int64_t its) {
       in_groups(grad_TN, groups, to, its).copy_(in_output(gradients[output], groups, from, its));
     });

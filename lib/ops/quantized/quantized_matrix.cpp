@@ -110,7 +110,7 @@ void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
   static_assert(quant::kScaleBlock % (cpu::kBlock / quant::kNf4Block) == 0 && quant::kNf4Block > quant::kMxfp4Block);
   const int64_t size = quant::block_of(matrix.scheme);
   const quant::CodesRow& kind = kind_of_codes(matrix);
-  const auto* codes = matrix.codes.const_data_ptr<uint8_t>();
+  const auto* codes = static_cast<const uint8_t*>(matrix.codes.const_data_ptr());
   for_blocks(matrix.rows * matrix.columns, cpu::kBlock, [&](int64_t first, int64_t n) {
     std::array<float, cpu::kBlock> buffer;
     std::array<float, kBlocks> scale_buffer;
@@ -189,7 +189,7 @@ QuantizedMatrix empty_quantized_matrix(Scheme scheme, int64_t rows, int64_t colu
   matrix.rows = rows;
   matrix.columns = columns;
   matrix.tables = tables;
-  if (quant::has_row_scales(scheme)) {
+  if (!quant::is_in_4_bits(scheme)) {
     matrix.codes = at::empty({rows, columns}, options.dtype(quant::is_fp8(scheme) ? at::kFloat8_e4m3fn : at::kChar));
   } else {
     matrix.codes = at::empty({layout.code_bytes}, options.dtype(at::kByte));

@@ -53,13 +53,15 @@ void normalise(const at::Tensor& rows, const at::Tensor& scales) {
   rows.mul_(scales.clamp_min(kSmallestScale).reciprocal_().unsqueeze(1));
 }
 
+// Of rows that have a scale each; blocks of a row are such rows, of the same numbers in the same order.
 void quantize_rows(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
   const bool fp8 = quant::is_fp8(matrix.scheme);
   const double largest = fp8 ? quant::kLargestFp8Code : quant::kLargestInt8Code;
-  const int64_t rows = part_RD.size(0);
-  const at::Tensor of_rows = scales.narrow(0, first, rows);
-  of_rows.copy_(part_RD.abs().amax(1).div_(largest));
-  part_RD.div_(of_rows.clamp_min(kSmallestScale).unsqueeze(1));
+  const int64_t rows = part_RD.size(0), each = scales.size(0) / matrix.rows;
+  const at::Tensor of_rows = scales.narrow(0, first * each, rows * each);
+  const at::Tensor scaled = each == 1 ? part_RD : part_RD.view({rows * each, matrix.columns / each});
+  of_rows.copy_(scaled.abs().amax(1).div_(largest));
+  scaled.div_(of_rows.clamp_min(kSmallestScale).unsqueeze(1));
   if (!fp8) part_RD.round_();
   matrix.codes.narrow(0, first, rows).copy_(part_RD);
 }
@@ -176,8 +178,11 @@ void quantize_all_scales(const QuantizedMatrix& matrix, const at::Tensor& scales
 }
 
 at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dtype) {
-  if (quant::has_row_scales(matrix.scheme)) {
-    return matrix.codes.to(dtype).mul_(matrix.scales.unsqueeze(1));
+  if (!quant::is_in_4_bits(matrix.scheme)) {
+    at::Tensor out_ND = matrix.codes.to(dtype);
+    const int64_t scales = matrix.scales.size(0);
+    (scales == matrix.rows ? out_ND : out_ND.view({scales, -1})).mul_(matrix.scales.unsqueeze(1));
+    return out_ND;
   }
   const int64_t values = matrix.rows * matrix.columns, block = quant::block_of(matrix.scheme);
   const at::AutoDispatchBelowADInplaceOrView below;  // frozen weights: nothing of them is differentiated

@@ -36,12 +36,13 @@ at::Tensor scales_of_blocks(const QuantizedMatrix& matrix, int64_t first, int64_
 at::Tensor dequantize_rows(const QuantizedMatrix& matrix, int64_t first, int64_t count, at::ScalarType dtype) {
   QuantizedMatrix part = matrix;
   part.rows = count;
-  const int64_t block = quant::block_of(matrix.scheme);
-  if (block == 0) {
+  if (!quant::is_in_4_bits(matrix.scheme)) {
+    const int64_t scales = matrix.scales.size(0) / matrix.rows;  // of each row
     part.codes = matrix.codes.narrow(0, first, count);
-    part.scales = matrix.scales.narrow(0, first, count);
+    part.scales = matrix.scales.narrow(0, first * scales, count * scales);
     return dequantize(part, dtype);
   }
+  const int64_t block = quant::block_of(matrix.scheme);
   // Rows that need not begin with a block are read from the block that they begin in, into room for one more.
   const int64_t start = first * matrix.columns, values = count * matrix.columns;
   const int64_t lead = start % block, begin = start - lead, read = lead + values;

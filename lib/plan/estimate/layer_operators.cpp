@@ -69,7 +69,9 @@ class LayerOperators : LayerValues {
       case StepKind::kLinear:
         return linear(step);
       case StepKind::kSplit:
-        return push_simple(step, footprint::split_footprint(step_, numbers_of(step.reads.front())));
+        return push_simple(step, footprint::split_footprint(step_, numbers_of(step.reads.front()), all_of(step.makes)));
+      case StepKind::kJoinHeads:
+        return push_simple(step, footprint::join_footprint(step_, numbers_of(step.makes.front()), all_of(step.reads)));
       case StepKind::kRowNorm:
         return norm_rows(step);
       case StepKind::kRotateQueries:
@@ -295,8 +297,12 @@ class LayerOperators : LayerValues {
   void push_simple(const Step& step, footprint::Footprint footprint, Tensors gradients) {
     const bool needs = any_needs_gradient(step) || !gradients.empty();
     if (!needs) footprint.kept = {}, footprint.backward = {};
+    for (const size_t made : step.makes) {
+      known(made) = {needs, readers_.keep(made)};
+      for (footprint::Bytes& each : kept_alone(made, "what projections read"))
+        footprint.kept.push_back(std::move(each));
+    }
     push(std::move(footprint), std::move(gradients));
-    for (const size_t made : step.makes) known(made).needs_gradient = needs;
   }
 
   // Of a step whose output is made again for who reads it, from what its operator keeps.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "arch/layer_program.h"
@@ -40,6 +41,10 @@ class LayerValues {
     return std::any_of(step.reads.begin(), step.reads.end(), [&](size_t read) { return known(read).needs_gradient; });
   }
   int64_t numbers_of(size_t value) const { return program_.values[value].width; }
+  int64_t all_of(const std::vector<size_t>& values) const {
+    return std::accumulate(values.begin(), values.end(), int64_t{0},
+                           [&](int64_t sum, size_t value) { return sum + numbers_of(value); });
+  }
   const footprint::StepSizes& step_of(size_t value) const {
     return program_.values[value].of_source ? subject_.source : step_;
   }

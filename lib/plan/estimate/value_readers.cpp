@@ -62,7 +62,8 @@ bool ValueReaders::round(size_t value) const {
   if (subject_.run.config.qat_activations != config::QatActivations::kInt8) return false;
   if (program_.is_given(value)) return value == arch::LayerProgram::kSource;
   const StepKind made_by = program_.steps[program_.values[value].made_by].kind;
-  return made_by == StepKind::kAttend || made_by == StepKind::kAttendSource;
+  return made_by == StepKind::kAttend || made_by == StepKind::kAttendSource || made_by == StepKind::kRowNorm ||
+         made_by == StepKind::kSplit;
 }
 
 bool ValueReaders::cast_before(const Step& step, size_t number) const {

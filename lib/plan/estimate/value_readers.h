@@ -20,8 +20,8 @@ class ValueReaders {
   // Parallel branches read it, and it is made again: the feed-forward part, which goes backward first, has had it made,
   // and the step or one before it in the other branch wants it still.
   bool want_still(size_t value, size_t number) const;
-  // Its readers keep it as it is, and round what they read (qat_activations): what attention made, and a source. Other
-  // values are rounded by who makes them.
+  // Its readers keep it as it is, and round what they read (qat_activations): what attention made, narrow rows, and a
+  // source. Other values are rounded by who makes them.
   bool round(size_t value) const;
   // A projection before that of this step has cast what both read to the type of adapters.
   bool cast_before(const arch::Step& step, size_t number) const;

@@ -66,6 +66,9 @@ void refuse_fp8_products(const arch::Run& run) {
     throw UsageError("fp8: true, but " + reason, remedy);
   };
   const std::optional<quant::Scheme>& base = run.settings.base_scheme;
+  if (base && quant::is_fp8(*base) && !quant::is_fp8_of_rows(*base)) {
+    refuse("the base is in " + std::string(quant::name_of(*base)) + ", and a product takes one scale for each row");
+  }
   if (config.method == config::Method::kLora && !(base && quant::is_fp8(*base))) {
     refuse("the base is not in FP8, whose codes it multiplies", "set load_in_fp8: true, or fp8: false");
   }
