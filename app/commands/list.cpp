@@ -76,7 +76,7 @@ void list_gpus(bool json) {
 
 void list_models(bool json) {
   Json list = Json::array();
-  Table table({{"model", Align::kLeft}, {"parameters"}, {"active"}, {"layers"}, {"width"}, {"context"}});
+  Table table({{"model", Align::kLeft}, {"parameters"}, {"active"}, {"depth"}, {"width"}, {"context"}});
   for (const std::string& name : known_models()) {
     const weights::ModelFolder folder(models_folder() / name, /*weights_required=*/false);
     const arch::Architecture architecture = arch::read_architecture(folder);
