@@ -21,7 +21,7 @@ struct JoinHeads : torch::autograd::Function<JoinHeads> {
     context->saved_data["heads"] = heads;
     context->saved_data["first"] = first;
     context->saved_data["shares"] = one_TB.has_value();
-    const at::Tensor made_TN = at::empty({tokens, heads * numbers}, x_in_TN.options());
+    at::Tensor made_TN = at::empty({tokens, heads * numbers}, x_in_TN.options());
     const at::Tensor made_THE = made_TN.view({tokens, heads, numbers});
     made_THE.narrow(2, 0, first).copy_(x_in_TN.contiguous().view({tokens, heads, first}));
     const at::Tensor behind_THB = made_THE.narrow(2, first, numbers - first);

@@ -124,7 +124,7 @@ class BlockScales {
   at::Tensor of(int64_t first, int64_t count) {
     at::Tensor stored = part_of(matrix_.scales, first, count);
     if (!lookup_) return stored;
-    const at::Tensor scales = lookup_->of(stored);
+    at::Tensor scales = lookup_->of(stored);
     if (!matrix_.outer_scales.defined()) return scales;
     const int64_t outer = matrix_.outer_scales.size(0) - 1, begin = first / quant::kScaleBlock;
     scale_blocks(scales, quant::kScaleBlock, matrix_.outer_scales.narrow(0, begin, outer - begin));
