@@ -16,6 +16,9 @@ struct StoredPart {
   std::vector<int64_t> shape;  // as it is stored
   int64_t first_row = 0, rows = 0;
   bool transposed = false;  // the folder has the columns of the parameter as rows, of all experts those of each
+
+  // Matrices that lie one below the other in it.
+  int64_t matrices() const { return shape.size() == 3 ? shape.front() : 1; }
 };
 
 // The parts that make up the parameter, in the order of its rows, as transformers saves them, or, of

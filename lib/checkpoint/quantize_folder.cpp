@@ -145,9 +145,8 @@ class Quantizer {
       item.tensors.push_back({part.name, target_.dtype, part.shape, {}});
     }
     for (const arch::StoredPart& part : model::spelling_in(folder_, arch::spellings_in_codes(architecture_, spec))) {
-      const int64_t experts = part.shape.size() == 3 ? part.shape[0] : 1;
       for (auto& tensor :
-           quant::tensors_of_matrix(*architecture_.quantized, part.name, part.rows, spec.shape[1], experts)) {
+           quant::tensors_of_matrix(*architecture_.quantized, part.name, part.rows, spec.shape[1], part.matrices())) {
         listed.push_back(std::move(tensor.name));
       }
     }

@@ -113,9 +113,8 @@ std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const a
                                      const UnitKeeper* units) {
   std::vector<std::string> tensors;
   for (const arch::StoredPart& part : spelling_in(folder, arch::spellings_in_codes(architecture, spec))) {
-    const int64_t experts = part.shape.size() == 3 ? part.shape[0] : 1;
     const quant::StoredMatrix stored =
-        quant::find_matrix(folder, *architecture.quantized, part.name, part.rows, matrix.columns, experts);
+        quant::find_matrix(folder, *architecture.quantized, part.name, part.rows, matrix.columns, part.matrices());
     copy_part(matrix, part, stored, units);
     for (const std::string& tensor : stored.tensors) {
       const auto entry = folder.find(tensor);

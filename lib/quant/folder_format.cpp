@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json_value.h"
+#include "quant/folder_tensors.h"
 #include "quant/left_out.h"
 
 namespace fathom::quant {
@@ -15,11 +16,12 @@ namespace {
 constexpr const char* kKnown =
     "known are bitsandbytes (INT8, NF4), compressed-tensors (FP8 and INT8 by row or tensor, INT4 in groups of 128, "
     "64, 32 or 16), fp8 (in blocks of 128 x 128) and mxfp4 (experts of gpt-oss); of another, take the folder before it "
-    "was quantized, and `fathom "
-    "quantize` or load_in_4bit";
+    "was quantized, and `fathom quantize` or load_in_4bit";
 constexpr const char *kMethod = "quant_method", *kMxfp4 = "mxfp4", *kFp8 = "fp8";
 constexpr const char *kLeftOut = "modules_to_not_convert", *kIgnored = "ignored_layers";
-constexpr int64_t kFp8Block = 128;
+
+// The rows and columns of a block of FP8.
+Json fp8_block() { return {kFp8BlockRows, block_of(Scheme::kFp8Block128)}; }
 
 std::string shown(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
@@ -169,7 +171,7 @@ FolderFormat parse_compressed_tensors(const Section& config) {
 // transformers writes "modules_to_not_convert", vLLM's tools "ignored_layers".
 FolderFormat parse_fp8(const Section& config) {
   config.expect_if_there("fmt", "e4m3");
-  config.expect("weight_block_size", {kFp8Block, kFp8Block});
+  config.expect("weight_block_size", fp8_block());
   config.expect_if_there("activation_scheme", "dynamic");
   check_left_out(config, kLeftOut);
   check_left_out(config, kIgnored);
@@ -200,7 +202,7 @@ Json fp8_config() {
           {"fmt", "e4m3"},
           {kLeftOut, {"lm_head"}},
           {kMethod, kFp8},
-          {"weight_block_size", {kFp8Block, kFp8Block}}};
+          {"weight_block_size", fp8_block()}};
 }
 
 Json mxfp4_config() {

@@ -69,9 +69,8 @@ inline std::vector<std::pair<arch::ParameterSpec, DType>> stored_as(const arch::
   if (codes && spec.may_be_coded_in(codes->scheme)) {
     const std::vector<arch::StoredPart> parts = arch::spellings_in_codes(architecture, spec).front();
     for (const arch::StoredPart& part : parts) {
-      const int64_t experts = part.shape.size() == 3 ? part.shape[0] : 1;
       for (const quant::StoredTensor& tensor :
-           quant::tensors_of_matrix(*codes, part.name, part.rows, spec.shape[1], experts)) {
+           quant::tensors_of_matrix(*codes, part.name, part.rows, spec.shape[1], part.matrices())) {
         add(tensor.name, tensor.shape, tensor.dtype);
       }
     }
