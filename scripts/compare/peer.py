@@ -72,7 +72,7 @@ def load_model(arguments, torch):
 
     shape = AutoConfig.from_pretrained(arguments.model)
     options = {"dtype": torch.bfloat16 if arguments.precision == "bf16" else torch.float32}
-    options["attn_implementation"] = "sdpa"
+    options["attn_implementation"] = "eager" if shape.model_type == "gpt_oss" else "sdpa"  # whose sinks have no other
     if arguments.experts:
         options["experts_implementation"] = arguments.experts
     if arguments.random_weights:
