@@ -117,6 +117,7 @@ plan::Target Planner::target_of() const {
     target.device = config::Device::kCuda;
     target.name = gpu_->name;
     target.compute_capability = gpu_->compute_capability;
+    target.multiprocessors = gpu_->multiprocessors;
     target.capacity_bytes = gpu_->memory_bytes;
     target.gpus_per_node = static_cast<int64_t>(gpu_->gpus_per_node);
     plan::bound_by_budget(target, invocation_.config.memory_budget);

@@ -2,6 +2,7 @@
 #include "footprint/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/bytes.h"
@@ -19,6 +20,8 @@ constexpr const char* kFlash =
     "flash attention keeps queries, keys, values, output and logsumexp (Dao 2023, arXiv 2307.08691)";
 constexpr const char* kFlashSums =
     "flash attention's backward pass sums in FP32, 128 rows apart; LibTorch's flash_api.cpp";
+constexpr const char* kFlashSplits =
+    "flash attention divides the keys where queries do not fill a GPU; LibTorch's flash_api.cpp, num_splits_heuristic";
 constexpr const char* kCudnn =
     "cuDNN's backward pass sums in FP32; measured with cuDNN 9.19 on compute capability 9.0, "
     "lib/footprint/cudnn_workspace.h";
@@ -87,6 +90,25 @@ class Attention {
   bool in_segments() const { return sizes_.packed || window_ > 0 || sizes_.sinks; }
   bool is_efficient() const { return sizes_.kernel == AttentionKernel::kMemoryEfficient; }
   int64_t padded_size() const { return round_up(sizes_.head_size, is_efficient() ? 4 : 8); }  // in whole vectors
+  // Into how many parts flash attention divides the keys: the fewest that keep multiprocessors within 85 % of as busy
+  // as any number does.
+  int64_t key_splits() const {
+    const int64_t block = padded_size() <= 64 ? 256 : padded_size() <= 128 ? 128 : 64;  // of keys; of queries 64
+    const int64_t tiles = sizes_.rows * sizes_.heads * divide_up(longest_, 64), slots = 2 * sizes_.multiprocessors;
+    const int64_t blocks = divide_up(longest_, block), most = std::min<int64_t>({128, slots, blocks});
+    if (static_cast<double>(tiles) >= 0.8 * static_cast<double>(slots)) return 1;
+    const auto busy = [&](int64_t splits) {
+      if (splits > 1 && divide_up(blocks, splits) == divide_up(blocks, splits - 1)) return 0.0;
+      const double waves = static_cast<double>(tiles * splits) / static_cast<double>(slots);
+      return waves / std::ceil(waves);
+    };
+    double best = 0;
+    for (int64_t splits = 1; splits <= most; ++splits) best = std::max(best, busy(splits));
+    for (int64_t splits = 1; splits <= most; ++splits) {
+      if (busy(splits) >= 0.85 * best) return splits;
+    }
+    return 1;
+  }
   bool grouped() const { return sizes_.heads != sizes_.key_heads; }
 
   // The formula computes all pairs, and goes over them by itself; fused kernels compute those that are seen, two
@@ -259,6 +281,15 @@ class Attention {
     fused(source, size);
     const Bytes every = heads("keys and values for every head", kEfficient, 2 * wide);
     if (repeats) footprint_.forward[0].push_back(every);
+    if (const int64_t splits = flash && !cudnn && !sizes_.packed ? key_splits() : 1; splits > 1) {
+      footprint_.forward[0].push_back({"outputs and sums of each part of the keys",
+                                       kFlashSplits,
+                                       {{splits, "parts"},
+                                        {step_.tokens, "queries"},
+                                        {sizes_.heads, "heads"},
+                                        {round_up(size, 32) + 1, ""},
+                                        {4, "bytes"}}});
+    }
     if (sizes_.sinks) {
       footprint_.forward.push_back(joined(footprint_.kept, {each_query("log-sum-exps with sinks", kSinks, 8)}));
       if (repeats) footprint_.forward.back().push_back(every);

@@ -33,6 +33,7 @@ struct AttentionSizes {
   bool trains_sinks = false;
   bool amx = false;             // a CPU's tiles compute it
   int64_t threads = 1;          // of a CPU
+  int64_t multiprocessors = 0;  // of a GPU
   bool wide_tiles = false;      // a GPU's shared memory holds 128 rows of a tile of the memory-efficient kernel
   bool output_is_kept = false;  // by the projection that reads it
   bool differentiated = true;   // queries, keys or values need gradients

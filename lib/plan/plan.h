@@ -21,6 +21,7 @@ struct Target {
   config::Device device = config::Device::kCpu;  // kCpu or kCuda, never kAuto
   std::string name;                              // "CPU", or the GPU as configs/gpus.yaml names it ("H100")
   std::string compute_capability;                // of a GPU ("9.0"); empty on a CPU
+  int64_t multiprocessors = 0;                   // of a GPU
   int64_t capacity_bytes = 0;                    // memory of the GPU, or of this machine; 0: unknown
   bool within_budget = false;                    // capacity_bytes is memory_budget, and the hardware has more
   int64_t threads = 0;           // that operators may use on the CPU; kernel scratch depends on it; 0 on a GPU

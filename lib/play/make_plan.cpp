@@ -106,6 +106,7 @@ plan::Target gpu_target(const GpuRoom& room, int64_t budget) {
   target.device = config::Device::kCuda;
   target.name = room.gpu.name;
   target.compute_capability = room.gpu.compute_capability;
+  target.multiprocessors = room.gpu.multiprocessors;
   target.capacity_bytes = room.gpu.memory_bytes - room.taken_bytes;
   target.gpus_per_node = static_cast<int64_t>(room.gpu.gpus_per_node);
   plan::bound_by_budget(target, budget);

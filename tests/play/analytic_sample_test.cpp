@@ -140,6 +140,7 @@ TEST_P(AnalyticSampleOnGpu, FollowsTheDryRun) {
     plan::Target target;
     target.device = config::Device::kCuda;
     target.compute_capability = gpu.compute_capability;
+    target.multiprocessors = gpu.multiprocessors;
     target.attention_kernel = rows[i].at("attention_kernel").get<std::string>();
     errors.push_back(error_of(runs[i], target, memory::memory_from_json(rows[i].at("memory"))));
   }

@@ -38,6 +38,7 @@ footprint::AttentionSizes attention_sizes(const LayerSubject& subject) {
   sizes.amx = subject.target.amx && !subject.step.cuda && sizes.kernel == footprint::AttentionKernel::kFlash &&
               subject.run.precision.computed == DType::kBF16;
   sizes.threads = subject.target.threads;
+  sizes.multiprocessors = subject.target.multiprocessors;
   sizes.wide_tiles = subject.target.compute_capability == "8.0" || subject.target.compute_capability == "9.0" ||
                      subject.target.compute_capability.starts_with("10.");
   return sizes;
