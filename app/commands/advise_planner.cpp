@@ -112,21 +112,11 @@ std::vector<std::string> Planner::enough_for(const config::RunConfig& run, int64
 std::string Planner::why_not() const { return gpu_ ? why_not_on(*gpu_, run_) : ""; }
 
 plan::Target Planner::target_of() const {
-  plan::Target target;
-  if (gpu_) {
-    target.device = config::Device::kCuda;
-    target.name = gpu_->name;
-    target.compute_capability = gpu_->compute_capability;
-    target.multiprocessors = gpu_->multiprocessors;
-    target.capacity_bytes = gpu_->memory_bytes;
-    target.gpus_per_node = static_cast<int64_t>(gpu_->gpus_per_node);
-    plan::bound_by_budget(target, invocation_.config.memory_budget);
-  } else {
-    target = play::cpu_target();
-    const int64_t budget = invocation_.config.memory_budget;
-    target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
-    target.within_budget = budget > 0;
-  }
+  const int64_t budget = invocation_.config.memory_budget;
+  if (gpu_) return plan::gpu_target(*gpu_, gpu_->memory_bytes, budget);
+  plan::Target target = play::cpu_target();
+  target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
+  target.within_budget = budget > 0;
   return target;
 }
 

@@ -48,6 +48,18 @@ std::string describe_misfit(const Plan& plan, const arch::Run& run, const Throug
   return text;
 }
 
+Target gpu_target(const config::GpuSpec& gpu, int64_t capacity_bytes, int64_t memory_budget) {
+  Target target;
+  target.device = config::Device::kCuda;
+  target.name = gpu.name;
+  target.compute_capability = gpu.compute_capability;
+  target.multiprocessors = gpu.multiprocessors;
+  target.capacity_bytes = capacity_bytes;
+  target.gpus_per_node = static_cast<int64_t>(gpu.gpus_per_node);
+  bound_by_budget(target, memory_budget);
+  return target;
+}
+
 void bound_by_budget(Target& target, int64_t memory_budget) {
   if (memory_budget == 0 || (target.capacity_bytes != 0 && target.capacity_bytes <= memory_budget)) return;
   target.capacity_bytes = memory_budget;

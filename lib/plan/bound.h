@@ -5,6 +5,7 @@
 #include <string>
 
 #include "arch/run.h"
+#include "config/devices.h"
 #include "plan/advice/remedies.h"
 #include "plan/plan.h"
 
@@ -21,6 +22,9 @@ std::string describe_capacity(const Target& target);
 // What is needed, what there is, the component to blame, and the settings that help most with the bytes each saves.
 // Several lines; of a plan that does not fit.
 std::string describe_misfit(const Plan& plan, const arch::Run& run, const ThroughputOf& throughput = {});
+
+// A GPU of which a run may have so many bytes, or its memory_budget (0: unset) where that is less.
+Target gpu_target(const config::GpuSpec& gpu, int64_t capacity_bytes, int64_t memory_budget);
 
 // The smaller of a capacity and the run's memory_budget (0: unknown, unset), told in the target.
 void bound_by_budget(Target& target, int64_t memory_budget);

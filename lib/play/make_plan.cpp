@@ -101,18 +101,6 @@ plan::PhantomAnswer ask_within_budget(const Subject& subject, plan::PhantomQuest
   return answer;
 }
 
-plan::Target gpu_target(const GpuRoom& room, int64_t budget) {
-  plan::Target target;
-  target.device = config::Device::kCuda;
-  target.name = room.gpu.name;
-  target.compute_capability = room.gpu.compute_capability;
-  target.multiprocessors = room.gpu.multiprocessors;
-  target.capacity_bytes = room.gpu.memory_bytes - room.taken_bytes;
-  target.gpus_per_node = static_cast<int64_t>(room.gpu.gpus_per_node);
-  plan::bound_by_budget(target, budget);
-  return target;
-}
-
 // By the table of what operators take on the GPU, where there is one.
 std::optional<plan::Throughput> measured_throughput(const GpuRoom& room, const plan::StepArithmetic& arithmetic,
                                                     int64_t num_processes) {
@@ -190,7 +178,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan::GpuBytes bytes;
   plan::PhantomAnswer answer = ask_within_budget(subject, question, ask, bytes);
   plan::Plan plan;
-  plan.target = gpu_target(room, subject.run.config.memory_budget);
+  plan.target = plan::gpu_target(room.gpu, room.gpu.memory_bytes - room.taken_bytes, subject.run.config.memory_budget);
   plan.target.attention_kernel = answer.attention_kernel;
   plan.workload = subject.workload;
   plan.analytic = plan::estimate_analytic(subject.run, plan.target, plan.workload);
